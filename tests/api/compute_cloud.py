@@ -15,7 +15,15 @@ from kilonova.cli.wiring.apis import application_of, policy_of
 from kilonova.config.api import ApiSettings
 from kilonova.config.database import DatabaseSettings
 from kilonova.config.settings import Settings
-from kilonova.db import compute_nodes, instances, node_reports, provider_traits, providers, services
+from kilonova.db import (
+    compute_nodes,
+    instance_networks,
+    instances,
+    node_reports,
+    provider_traits,
+    providers,
+    services,
+)
 from kilonova.db.core import tables as t
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
@@ -25,7 +33,9 @@ from kilonova.mirror.mirror import Mirror
 from kilonova.model.flavor import Flavor
 from kilonova.model.host import Capabilities, ComputeNode, NodeReport
 from kilonova.model.instance import Instance, TaskState, VmState
+from kilonova.model.network_info import NetworkInfo
 from kilonova.model.provider import Inventory
+from kilonova.network.client import NetworkClient
 from support.api_client import Client
 from support.processes import revive, silence
 
@@ -116,6 +126,10 @@ class Cloud:
         self.database.write(job)
         return uuid
 
+    def set_interfaces(self, uuid: str, info: NetworkInfo) -> None:
+        """Replace the cached interfaces of a server."""
+        self.database.write(lambda tx: instance_networks.store_info(tx, uuid, info))
+
     def remove_server(self, uuid: str) -> None:
         self.database.write(lambda tx: instances.mark_deleted(tx, uuid))
 
@@ -162,7 +176,9 @@ class Cloud:
             }
 
 
-def start_cloud(url: str, image_proxy: ImageProxy | None = None, **api: Any) -> Cloud:
+def start_cloud(
+    url: str, image_proxy: ImageProxy | None = None, network: NetworkClient | None = None, **api: Any
+) -> Cloud:
     """Serve the compute API on a database that has its tables. ``api``: settings of [api]."""
     conf = cfg.ConfigOpts()
     conf([], project="kilonova", default_config_files=[], default_config_dirs=[])
@@ -179,5 +195,6 @@ def start_cloud(url: str, image_proxy: ImageProxy | None = None, **api: Any) -> 
         conductor=nothing,
         images=nothing,
         image_proxy=proxy,
+        network=network,
     )
     return Cloud(database, mirror, application_of(settings, backend))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lists of instances: queries with filters, sort keys and paging."""
 
+import re
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,12 +15,14 @@ from kilonova.db.aggregates import hosts_in_zones
 from kilonova.db.core import tables as t
 from kilonova.db.instance_rows import ROWS, complete
 from kilonova.db.instances import stored_value, task_is_one_of
-from kilonova.db.name_patterns import matching, read_pattern
+from kilonova.db.name_patterns import AddressPatterns, matching, read_pattern
 from kilonova.deadline import heeding
 from kilonova.errors import InvalidRequest
 from kilonova.model.instance import Instance, TaskState, VmState
 
-_I = t.instances.c
+#: A pattern of these characters, of which only the dot has a special meaning, is also a pattern of SQL's LIKE.
+_PLAIN_ADDRESS = re.compile(r"[0-9a-f:.]+")
+_I, _A = t.instances.c, t.instance_addresses.c
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +39,12 @@ class InstanceQuery:
 
     ``deleted``: False: existing instances; True: deleted ones; None: both, with soft-deleted ones. ``soft_deleted``:
     whether soft-deleted instances are included; None: only if ``deleted`` is True. ``states``: pairs of vm_state and
-    task_states, ORed. ``equals``: column → accepted values. ``patterns``: column → regular expression. ``sort``:
-    (column, descending) pairs; creation time and id are appended. ``zone``: zone of the host, or the requested zone of
-    an instance without a host. ``moments``: column → (start, end) of the accepted times, without the end itself.
-    ``metadata``: the instance has all these pairs. ``tags``: the instance has all of them; ``tags_any``: has at least
-    one; ``not_tags``: lacks at least one; ``not_tags_any``: has none.
+    task_states, ORed. ``equals``: column → accepted values. ``patterns``: column → regular expression.
+    ``addresses``: IP version → regular expression that an address of this version must match; one of two is enough.
+    ``sort``: (column, descending) pairs; creation time and id are appended. ``zone``: zone of the host, or the
+    requested zone of an instance without a host. ``moments``: column → (start, end) of the accepted times, without the
+    end itself. ``metadata``: the instance has all these pairs. ``tags``: the instance has all of them; ``tags_any``:
+    has at least one; ``not_tags``: lacks at least one; ``not_tags_any``: has none.
     """
 
     project_id: str | None = None
@@ -49,6 +53,7 @@ class InstanceQuery:
     states: tuple[tuple[VmState, frozenset[TaskState | None]], ...] | None = None
     equals: Mapping[str, Collection[Any]] = field(default_factory=dict)
     patterns: Mapping[str, str] = field(default_factory=dict)
+    addresses: Mapping[int, str] = field(default_factory=dict)
     zone: Zone | None = None
     moments: Mapping[str, tuple[datetime, datetime]] = field(default_factory=dict)
     changed_since: datetime | None = None
@@ -84,7 +89,6 @@ def list_names(connection: Connection, query: InstanceQuery) -> tuple[NamedInsta
 
 def _page(connection: Connection, query: InstanceQuery, columns: sa.Select[Any]) -> sa.Select[Any]:
     """Return the query for ``columns`` of one page. Raises: InvalidRequest."""
-    patterns = {name: read_pattern(name, text) for name, text in query.patterns.items()}
     conditions = _conditions(query)
     sort = [*query.sort]
     for column in ("created_at", "id"):
@@ -93,11 +97,8 @@ def _page(connection: Connection, query: InstanceQuery, columns: sa.Select[Any])
     if query.marker is not None:
         conditions.append(_after(connection, query.marker, query.project_id, sort))
     order = [part for name, descending in sort for part in _ordered(_I[name], descending)]
-    if patterns:
-        texts = sa.select(_I.id, *(_I[name] for name in patterns)).where(*conditions).order_by(*order)
-        with connection.execute(texts.execution_options(yield_per=1000)) as rows:
-            found = matching(patterns, rows, query.limit)
-        conditions = [_I.id.in_(found)]
+    if query.patterns or query.addresses:
+        conditions = [_I.id.in_(_found_by_patterns(connection, query, conditions, order, query.limit))]
     return columns.where(*conditions).order_by(*order).limit(query.limit)
 
 
@@ -106,14 +107,37 @@ def count(connection: Connection, query: InstanceQuery) -> int:
 
     Raises: InvalidRequest for a bad regular expression.
     """
-    patterns = {name: read_pattern(name, text) for name, text in query.patterns.items()}
     conditions = _conditions(query)
-    if not patterns:
+    if not (query.patterns or query.addresses):
         counted = sa.select(sa.func.count()).select_from(t.instances).where(*conditions)
         return int(connection.execute(counted).scalar_one())
-    texts = sa.select(_I.id, *(_I[name] for name in patterns)).where(*conditions)
-    with connection.execute(texts.execution_options(yield_per=1000)) as rows:
-        return len(matching(patterns, rows, sys.maxsize))
+    return len(_found_by_patterns(connection, query, conditions, [_I.id], sys.maxsize))
+
+
+def _found_by_patterns(
+    connection: Connection, query: InstanceQuery, conditions: Sequence[Any], order: Sequence[Any], limit: int
+) -> list[int]:
+    """Return the ids of the first ``limit`` instances that match the regular expressions of a query, in order.
+
+    Raises: InvalidRequest.
+    """
+    patterns: dict[str, Any] = {name: read_pattern(name, text) for name, text in query.patterns.items()}
+    texts = sa.select(_I.id, *(_I[name] for name in patterns))
+    if query.addresses:  # a row for each address of an instance
+        patterns["ip"] = AddressPatterns(query.addresses)
+        texts = texts.add_columns(_A.address).join(t.instance_addresses, _A.instance_uuid == _I.uuid)
+        texts = texts.where(sa.or_(*(_may_match(version, text) for version, text in query.addresses.items())))
+    texts = texts.where(*conditions).order_by(*order).execution_options(yield_per=1000)
+    with connection.execute(texts) as rows:
+        return matching(patterns, rows, limit)
+
+
+def _may_match(version: int, pattern: str) -> Any:
+    """Return the condition for addresses of an IP version. If the database can, it also selects by the pattern."""
+    same_version = _A.version == version
+    if _PLAIN_ADDRESS.fullmatch(pattern):
+        return sa.and_(same_version, _A.address.like(f"%{pattern.replace('.', '_')}%"))
+    return same_version
 
 
 def _conditions(query: InstanceQuery) -> list[Any]:

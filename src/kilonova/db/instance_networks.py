@@ -23,6 +23,13 @@ from kilonova.model.network_request import NO_NETWORKS, NetworkRequest
 _N, _A = t.instance_networks.c, t.instance_addresses.c
 _INFO = Prepared(sa.select(_N.info).where(_N.instance_uuid == sa.bindparam("uuid")))
 _REQUEST = Prepared(sa.select(_N.request).where(_N.instance_uuid == sa.bindparam("uuid")))
+#: Cached interfaces of some servers, as text: a page of a list has up to a thousand servers.
+_INFOS = Prepared(
+    sa.select(_N.instance_uuid, sa.cast(_N.info, sa.Text)).where(
+        _N.instance_uuid.in_(sa.bindparam("uuids", expanding=True))
+    )
+)
+_FROM_TEXT = msgspec.json.Decoder(NetworkInfo)
 #: Number of values in one IN list; SQLite accepts at most 32,766 parameters.
 _AT_ONCE = 500
 
@@ -55,8 +62,9 @@ def infos_of(connection: Connection, instance_uuids: Collection[str]) -> dict[st
     """Return instance uuid → cached interfaces. Servers without interfaces are left out."""
     wanted, found = list(instance_uuids), dict[str, NetworkInfo]()
     for start in range(0, len(wanted), _AT_ONCE):
-        some = sa.select(_N.instance_uuid, _N.info).where(_N.instance_uuid.in_(wanted[start : start + _AT_ONCE]))
-        found |= {uuid: _read(stored) for uuid, stored in heeding(connection.execute(some)) if stored}
+        for uuid, text in heeding(_INFOS.rows(connection, uuids=wanted[start : start + _AT_ONCE])):
+            if info := _FROM_TEXT.decode(text):
+                found[uuid] = info
     return found
 
 

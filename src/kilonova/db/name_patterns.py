@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Regular expressions by which users search for names.
+"""Regular expressions by which users search for names and addresses.
 
 They are evaluated here with RE2 and not by the database: each database has its own dialect, and some need hours for a
 pattern like ``(a+)+$``. The time of RE2 is linear in the length of the text.
@@ -21,6 +21,7 @@ MOST_INSTRUCTIONS = 1000
 #: Timeout of one search over all names, in seconds.
 LONGEST_SEARCH_S = 5.0
 _MEMORY = 2**20
+_IPV4, _IPV6 = 4, 6
 _BETWEEN_LOOKS = 64
 
 
@@ -43,6 +44,21 @@ def read_pattern(parameter: str, text: str) -> Any:
     return pattern
 
 
+class AddressPatterns:
+    """Regular expressions for addresses, by IP version. Raises: InvalidRequest for a bad regular expression."""
+
+    def __init__(self, by_version: Mapping[int, str]) -> None:
+        self._searches = {
+            version: read_pattern("ip" if version == _IPV4 else "ip6", text).search
+            for version, text in by_version.items()
+        }
+
+    def search(self, address: str) -> Any:
+        """Return the match of an address with the expression for its version, None if there is none."""
+        search = self._searches.get(_IPV6 if ":" in address else _IPV4)
+        return None if search is None else search(address)
+
+
 def matching(
     patterns: Mapping[str, Any],
     rows: Iterable[Sequence[Any]],
@@ -53,8 +69,8 @@ def matching(
     """Return the ids of the first ``wanted`` rows that match all patterns.
 
     ``patterns``: parameter → compiled pattern. ``rows``: an id, then one text per pattern in the same order; a text of
-    None never matches. Raises: InvalidRequest that names a parameter if the search takes too long; DeadlineExceeded,
-    ClientGone.
+    None never matches. Rows with the same id, which follow one another, count once. Raises: InvalidRequest that names a
+    parameter if the search takes too long; DeadlineExceeded, ClientGone.
     """
     found: list[int] = []
     searches = [pattern.search for pattern in patterns.values()]
@@ -67,6 +83,8 @@ def matching(
                     next(iter(patterns)),
                     f"the search takes more than {LONGEST_SEARCH_S:g} seconds; use a simpler pattern",
                 )
+        if found and found[-1] == row_id:
+            continue
         if all(text is not None and search(text) is not None for search, text in zip(searches, texts, strict=True)):
             found.append(row_id)
             if len(found) == wanted:

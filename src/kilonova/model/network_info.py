@@ -96,7 +96,8 @@ class Vif:
 
     ``created``: Kilonova created the port for the server, and deletes the port with the server; a port of the user is
     only released. ``active``: the network service reports the port as plugged. ``details``: ``binding:vif_details``;
-    ``profile``: ``binding:profile``. ``tag``: device tag that the user gave to the interface.
+    ``profile``: ``binding:profile``. ``security_groups``: names of the port's security groups. ``tag``: device tag that
+    the user gave to the interface.
     """
 
     port_id: str
@@ -107,6 +108,7 @@ class Vif:
     vnic_type: str = VnicType.NORMAL
     details: Mapping[str, object] = field(default_factory=dict)
     profile: Mapping[str, object] = field(default_factory=dict)
+    security_groups: tuple[str, ...] = ()
     active: bool = False
     created: bool = False
     tag: str | None = None

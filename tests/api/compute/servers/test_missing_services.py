@@ -32,7 +32,7 @@ def test_servers_have_no_networks_and_no_volumes(cloud: Cloud, version: str) -> 
     [
         ("GET", f"os-interface/{NOBODYS}", "has no port"),
         ("DELETE", f"os-interface/{NOBODYS}", "has no port"),
-        ("GET", "ips/private", "has no addresses of network private"),
+        ("GET", "ips/private", "not a member of specified network"),
         ("GET", f"os-volume_attachments/{NOBODYS}", "has no volume"),
         ("PUT", f"os-volume_attachments/{NOBODYS}", "has no volume"),
         ("DELETE", f"os-volume_attachments/{NOBODYS}", "has no volume"),

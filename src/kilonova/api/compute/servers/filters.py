@@ -82,7 +82,8 @@ def read_filters(ctx: Context, request: Request, action: str) -> InstanceQuery |
     metadata = _metadata(request) if sees_all_filters else {}
     if states == () or equals is None or not all(map(_METADATA_KEY.fullmatch, metadata)):
         return None
-    if _asks_for_an_address(request, sees_all_filters=sees_all_filters):
+    addresses = _addresses(request, sees_all_filters=sees_all_filters)
+    if addresses and ctx.backend.network is None:
         return None  # without a network service, no server has an address
     if sees_all_filters and any(request.param(name) not in {None, value} for name, value in _ALIKE.items()):
         return None
@@ -104,6 +105,7 @@ def read_filters(ctx: Context, request: Request, action: str) -> InstanceQuery |
         states=states,
         equals=equals,
         patterns=_patterns(request, sees_all_filters=sees_all_filters),
+        addresses=addresses,
         zone=_zone(ctx, request) if is_open else None,
         moments=moments,
         changed_since=since,
@@ -144,9 +146,11 @@ def _patterns(request: Request, *, sees_all_filters: bool) -> dict[str, str]:
     return {column: text for column, text in given.items() if text}
 
 
-def _asks_for_an_address(request: Request, *, sees_all_filters: bool) -> bool:
+def _addresses(request: Request, *, sees_all_filters: bool) -> dict[int, str]:
+    """Return IP version → regular expression for an address of the server."""
     sees_ip6 = sees_all_filters or request.version >= Version(2, 5)
-    return bool(request.param("ip") or (sees_ip6 and request.param("ip6")))
+    given = {4: request.param("ip"), 6: request.param("ip6") if sees_ip6 else None}
+    return {version: text for version, text in given.items() if text}
 
 
 def _zone(ctx: Context, request: Request) -> Zone | None:

@@ -12,21 +12,23 @@ from sqlalchemy.engine import Connection
 
 from kilonova.api.compute.hints import shown_hints
 from kilonova.api.compute.links import bookmark_links
+from kilonova.api.compute.servers.addresses import addresses_view, security_groups_view
 from kilonova.api.compute.times import stored_time, whole_seconds
 from kilonova.api.http import Context, Request
 from kilonova.api.microversion import Version
-from kilonova.db import aggregates, request_specs, services
+from kilonova.db import aggregates, instance_networks, request_specs, services
 from kilonova.db.instance_lists import NamedInstance
 from kilonova.db.request_specs import ShownRequest
 from kilonova.model.flavor import Flavor
 from kilonova.model.host import Service
 from kilonova.model.instance import Fault, Instance, VmState, status_of
+from kilonova.model.network_info import NetworkInfo
 
 _SHOWS_PROGRESS = {"ACTIVE", "BUILD", "REBUILD", "RESIZE", "VERIFY_RESIZE", "MIGRATING"}
 #: Prefixes of the server's fields that replies to updates and rebuilds omit before 2.75.
 _NOT_AFTER_A_CHANGE = (
     "OS-EXT-AZ:", "OS-EXT-SRV-ATTR:", "OS-EXT-STS:", "OS-SRV-USG:", "config_drive", "host_status", "key_name",
-    "os-extended-volumes:",
+    "os-extended-volumes:", "security_groups",
 )  # fmt: skip
 
 
@@ -56,20 +58,23 @@ class Surroundings:
     """Data that the views of a page of servers need besides the instances.
 
     ``zones``: host → availability zone. ``services``: host → compute service. ``requests``: server uuid → its request.
+    ``networks``: server uuid → its cached interfaces.
     """
 
     zones: Mapping[str, str]
     services: Mapping[str, Service]
     requests: Mapping[str, ShownRequest]
+    networks: Mapping[str, NetworkInfo]
 
 
 def surroundings(connection: Connection, found: Sequence[Instance], version: Version) -> Surroundings:
-    """Read the zones, services and create requests of instances. Services are read since 2.16, requests since 2.3."""
+    """Read zones, services, create requests and interfaces of instances. Services: since 2.16; requests: since 2.3."""
     hosts = {instance.host for instance in found if instance.host}
     return Surroundings(
         zones=aggregates.zones_of_hosts(connection, hosts) if hosts else {},
         services=services.computes_of(connection, hosts) if hosts and version >= Version(2, 16) else {},
         requests=request_specs.shown(connection, found) if version >= Version(2, 3) else {},
+        networks=instance_networks.infos_of(connection, [instance.uuid for instance in found]),
     )
 
 
@@ -98,6 +103,7 @@ class Views:
         status = status_of(instance.vm_state, instance.task_state)
         asked = self._around.requests.get(instance.uuid)
         rights = self._rights.get(instance.project_id) or self._rights_in(instance.project_id)
+        interfaces = self._around.networks.get(instance.uuid, ())
         created = whole_seconds(instance.created_at)
         view: dict[str, Any] = {
             "id": instance.uuid,
@@ -112,7 +118,7 @@ class Views:
             "flavor": self._flavors.get(id(instance.flavor)) or self._flavor(instance.flavor),
             "created": created,
             "updated": created if instance.updated_at is None else whole_seconds(instance.updated_at),
-            "addresses": {},
+            "addresses": addresses_view(interfaces),
             "accessIPv4": instance.access_ip_v4 or "",
             "accessIPv6": instance.access_ip_v6 or "",
             "OS-DCF:diskConfig": instance.disk_config,
@@ -126,6 +132,8 @@ class Views:
             "OS-EXT-STS:power_state": instance.power_state,
             "os-extended-volumes:volumes_attached": [],
         }
+        if groups := security_groups_view(interfaces):
+            view["security_groups"] = groups
         if status in _SHOWS_PROGRESS:
             view["progress"] = instance.progress
         if instance.fault is not None and instance.vm_state in {VmState.ERROR, VmState.DELETED}:
@@ -161,6 +169,7 @@ class Views:
         view = self.detail(instance, with_groups=True)
         if self._version >= (2, 75):
             return view
+        view["addresses"] = addresses_view(self._around.networks.get(instance.uuid, ()), extended=False)
         return {name: value for name, value in view.items() if not name.startswith(_NOT_AFTER_A_CHANGE)}
 
     def _rights_in(self, project_id: str) -> "_Rights":
