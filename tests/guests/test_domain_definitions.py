@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
+from xml.etree import ElementTree as ET
 
 import libvirt
 import pytest
@@ -15,7 +16,6 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 
 from kilonova.compute.virt.libvirt.domain.description import DiskFile, DiskRole, Domain
-from kilonova.compute.virt.libvirt.domain.device_description import Nic
 from kilonova.compute.virt.libvirt.domain.domain_xml import domain_xml
 from kilonova.compute.virt.libvirt.domain.hardware import describe
 from kilonova.compute.virt.libvirt.host.capabilities import HostCapabilities
@@ -26,6 +26,7 @@ from kilonova.config.libvirt import LibvirtSettings
 from kilonova.errors import UnsupportedGuest
 from kilonova.model.guest_devices import GuestCell, GuestDevice, GuestDevices
 from kilonova.model.instance import GuestSpec
+from kilonova.model.network_info import Vif, VifNetwork
 from support import random_guests
 from support.guest_descriptions import guest_of
 from support.libvirt_node import LibvirtNode
@@ -227,11 +228,36 @@ def test_what_this_machine_lacks_is_defined_all_the_same(place: Place, what: str
         assert not domain.isActive()
 
 
-def test_network_cards_fit_in(place: Place) -> None:
-    domain = place.describe(guest_of())
-    card = Nic("fa:16:3e:00:00:01", "br-int", target="tap1", mtu=1450, queues=2, packed=True)
-    with place.defined(replace(domain, devices=replace(domain.devices, nics=(card,)))) as found:
-        assert "fa:16:3e:00:00:01" in found.XMLDesc()
+def _port(number: int, **fields: Any) -> Vif:
+    port_id = str(UUID(int=number))
+    return Vif(port_id=port_id, mac=f"fa:16:3e:00:00:{number:02x}", network=VifNetwork(id="n", label="n"), **fields)
+
+
+def test_ports_of_every_type_can_be_defined(place: Place) -> None:
+    userspace = {"datapath_type": "netdev", "bridge_name": "br-int"}
+    vifs = (
+        _port(1, vif_type="ovs", details=userspace),
+        _port(2, vif_type="bridge"),
+        _port(3, vif_type="macvtap", details={"macvtap_source": "lo", "macvtap_mode": "bridge"}),
+        _port(4, vif_type="hw_veb", vnic_type="direct", profile={"pci_slot": "0000:81:00.1"}, details={"vlan": 7}),
+        _port(5, vif_type="hostdev_physical", vnic_type="direct-physical", profile={"pci_slot": "0000:82:00.0"}),
+    )
+    guest = guest_of({"hw:vif_multiqueue_enabled": "yes", "hw:virtio_packed_ring": "yes"}, vcpus=2, vifs=vifs)
+    with place.defined(place.describe(guest)) as domain:
+        text = domain.XMLDesc()
+        assert all(f"ua-{vif.port_id}" in text for vif in vifs)
+        assert "queues='2'" in text
+
+
+def test_more_interfaces_leave_the_places_of_the_first(place: Place) -> None:
+    """The guest finds an interface again by its PCI slot."""
+    slots = []
+    for count in (1, 3):
+        vifs = tuple(_port(number, vif_type="ovs") for number in range(count))
+        with place.defined(place.describe(guest_of(vifs=vifs))) as domain:
+            found = ET.fromstring(domain.XMLDesc()).findall("devices/interface/address")
+            slots.append([each.get("slot") for each in found])
+    assert slots == [["0x03"], ["0x03", "0x04", "0x05"]]
 
 
 _MANY = hypothesis_settings(

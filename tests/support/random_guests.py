@@ -10,6 +10,7 @@ from kilonova.config.consoles import ConsoleSettings
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.model.guest_devices import GuestCell, GuestDevice, GuestDevices
 from kilonova.model.instance import GuestSpec
+from kilonova.model.network_info import Vif, VifNetwork
 from support.guest_descriptions import CONFIG, EPHEMERAL, RESCUE, ROOT, SWAP, guest_of
 
 _SWITCH = ("true", "false")
@@ -24,6 +25,8 @@ PROPERTIES: dict[str, tuple[str, ...]] = {
     "hw_video_model": ("virtio", "vga", "cirrus", "qxl", "vmvga", "none", "bochs"),
     "hw_video_ram": ("16", "64"),
     "hw_vif_model": ("virtio", "e1000", "VirtualVmxnet3"),
+    "hw_vif_multiqueue_enabled": _SWITCH,
+    "hw_virtio_packed_ring": _SWITCH,
     "hw_firmware_type": ("bios", "uefi"),
     "hw_firmware_stateless": _SWITCH,
     "os_secure_boot": ("required", "optional", "disabled"),
@@ -108,12 +111,29 @@ _RESERVED = st.one_of(
         st.booleans(),
     ),
 )
+_NETWORK = VifNetwork(id="abcdef01-2345-4678-9abc-def012345678", label="private", mtu=1442)
+_PORTS = tuple(
+    Vif(port_id=f"{number}aa7b1c2-1111-4222-8333-444455556666", mac=f"fa:16:3e:00:00:0{number}", network=_NETWORK)
+    for number in range(3)
+)
+_VIFS = st.sampled_from(
+    [
+        (),
+        (replace(_PORTS[0], vif_type="ovs", details={"datapath_type": "netdev"}), replace(_PORTS[1], vif_type="ovs")),
+        (
+            replace(_PORTS[0], vif_type="bridge"),
+            replace(_PORTS[1], vif_type="hw_veb", vnic_type="direct", profile={"pci_slot": "0000:81:00.1"}),
+            replace(_PORTS[2], vif_type="macvtap", details={"macvtap_source": "lo", "macvtap_mode": "vepa"}),
+        ),
+    ]
+)
 #: Guests whose features some host supports, in any combination.
 guests: st.SearchStrategy[GuestSpec] = st.builds(
-    lambda specs, properties, reserved: guest_of(specs, properties, reserved, vcpus=4),
+    lambda specs, properties, reserved, vifs: guest_of(specs, properties, reserved, vcpus=4, vifs=vifs),
     _some(SPECS),
     _some(PROPERTIES),
     _RESERVED,
+    _VIFS,
 )
 _TEXT = st.text(max_size=20) | st.sampled_from(
     ["'/><x/>", '"', "]]>", "../../etc/passwd", "/etc/shadow", "a\nb", "\x00", "&lt;", "<!ENTITY x SYSTEM 'file:///x'>"]

@@ -73,6 +73,13 @@ class LibvirtSettings:
         int,
         Option("Free PCIe ports of q35 guests, for devices attached later. 0: libvirt's default.", min=0, max=28),
     ] = 0
+    max_queues: Annotated[
+        int | None,
+        Option(
+            "Maximum number of queue pairs of a network card with multiqueue. Unset: the number of vCPUs, at most 256.",
+            min=1,
+        ),
+    ] = None
     realtime_scheduler_priority: Annotated[int, Option("Priority of vCPUs that run in real time.", min=1, max=99)] = 1
     disk_cachemodes: Annotated[
         tuple[str, ...],

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Description of the devices of a guest. A field that is None leaves the choice to libvirt."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+
+_PCI_ADDRESS = re.compile(r"([0-9a-f]{4,8}):([0-9a-f]{2}):([01][0-9a-f])\.([0-7])", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +39,78 @@ class Controller:
 
 
 @dataclass(frozen=True, slots=True)
+class HostDevice:
+    """A PCI device of the host, given by the four numbers of its address.
+
+    ``managed``: whether libvirt detaches the device from the host when the guest starts, and reattaches it when the
+    guest stops. ``alias``: name by which the driver finds the device again; None if it never has to.
+    """
+
+    domain: int
+    bus: int
+    slot: int
+    function: int
+    managed: bool = True
+    alias: str | None = None
+
+    @classmethod
+    def at(cls, address: str) -> "HostDevice | None":
+        """Return the device with a PCI address such as 0000:0a:00.1, or None if the text is not a PCI address."""
+        found = _PCI_ADDRESS.fullmatch(address)
+        if found is None:
+            return None
+        domain, bus, slot, function = (int(part, 16) for part in found.groups())
+        return cls(domain, bus, slot, function)
+
+    def is_same_as(self, other: "HostDevice") -> bool:
+        return all(getattr(self, name) == getattr(other, name) for name in ("domain", "bus", "slot", "function"))
+
+
+@dataclass(frozen=True, slots=True)
+class BridgeSource:
+    """A bridge of the host, to which a tap device is added. ``bridge``: name of the bridge.
+
+    ``interface_id``: id of the port, which Open vSwitch stores with the tap device; None for a bridge of the kernel.
+    """
+
+    bridge: str
+    interface_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MacvtapSource:
+    """A macvtap device on top of a network device of the host. ``mode``: libvirt's name of the macvtap mode."""
+
+    device: str
+    mode: str
+
+
+@dataclass(frozen=True, slots=True)
+class PciSource:
+    """A virtual function of an SR-IOV card, which the guest uses directly. ``vlan``: VLAN id that the card adds."""
+
+    device: HostDevice
+    vlan: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Nic:
-    """A network card on a bridge of the host. ``packed``: whether its queues are packed virtqueues."""
+    """A network card of the guest. ``alias``: name by which the driver finds the card again.
+
+    ``model``: emulated model; None for a PCI device of the host. ``target``: name of the tap device.
+    ``packed``: whether its queues are packed virtqueues. ``offloads``: whether checksums and segments of virtio cards
+    may be left to the host.
+    """
 
     mac: str
-    bridge: str
-    model: str = "virtio"
+    source: BridgeSource | MacvtapSource | PciSource
+    model: str | None = "virtio"
+    alias: str | None = None
     target: str | None = None
     mtu: int | None = None
     queues: int | None = None
     packed: bool = False
+    offloads: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,21 +184,6 @@ class Iommu:
 
     model: str
     options: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class HostDevice:
-    """A PCI device of the host, given by the four numbers of its address.
-
-    ``managed``: whether libvirt detaches the device from the host when the guest starts, and reattaches it when the
-    guest stops.
-    """
-
-    domain: int
-    bus: int
-    slot: int
-    function: int
-    managed: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,17 +5,23 @@ from xml.etree import ElementTree as ET
 
 from kilonova.compute.virt.libvirt.domain.device_description import (
     Balloon,
+    BridgeSource,
     Devices,
     Disk,
     Graphics,
     HostDevice,
     Iommu,
+    MacvtapSource,
     Nic,
+    PciSource,
     Rng,
     Serial,
     Video,
 )
 from kilonova.compute.virt.libvirt.domain.xml_elements import child, flag
+
+#: Offloads that virtio cards have on both sides.
+_OFFLOADS = ("csum", "tso4", "tso6", "ecn", "ufo")
 
 
 def add_devices(parent: ET.Element, devices: Devices) -> None:
@@ -53,6 +59,19 @@ def add_devices(parent: ET.Element, devices: Devices) -> None:
         _add_iommu(parent, devices.iommu)
 
 
+def interface_xml(device: Nic | HostDevice) -> str:
+    """Return the XML of one network interface, to attach it to a domain.
+
+    Raises: UnsupportedGuest for a text that XML cannot represent.
+    """
+    parent = ET.Element("devices")
+    if isinstance(device, Nic):
+        _add_nic(parent, device)
+    else:
+        _add_host_device(parent, device)
+    return ET.tostring(parent[0], encoding="unicode")
+
+
 def _add_disk(parent: ET.Element, disk: Disk) -> None:
     element = child(parent, "disk", type="file", device=disk.device)
     child(element, "driver", name="qemu", type=disk.format, cache=disk.cache, discard=disk.discard)
@@ -69,16 +88,39 @@ def _add_disk(parent: ET.Element, disk: Disk) -> None:
 
 
 def _add_nic(parent: ET.Element, nic: Nic) -> None:
-    element = child(parent, "interface", type="bridge")
+    match nic.source:
+        case BridgeSource(bridge, interface_id):
+            element = child(parent, "interface", type="bridge")
+            child(element, "source", bridge=bridge)
+            if interface_id is not None:
+                child(child(element, "virtualport", type="openvswitch"), "parameters", interfaceid=interface_id)
+        case MacvtapSource(device, mode):
+            element = child(parent, "interface", type="direct")
+            child(element, "source", dev=device, mode=mode)
+        case PciSource(pci, vlan):
+            element = child(parent, "interface", type="hostdev", managed=flag(pci.managed, otherwise="no"))
+            _add_pci_address(child(element, "source"), pci, type="pci")
+            if vlan is not None:
+                child(child(element, "vlan"), "tag", id=vlan)
     child(element, "mac", address=nic.mac)
-    child(element, "source", bridge=nic.bridge)
     if nic.target is not None:
         child(element, "target", dev=nic.target)
-    child(element, "model", type=nic.model)
-    if nic.queues is not None or nic.packed:
-        child(element, "driver", name="vhost", queues=nic.queues, packed="on" if nic.packed else None)
+    if nic.model is not None:
+        child(element, "model", type=nic.model)
+    _add_nic_driver(element, nic)
     if nic.mtu is not None:
         child(element, "mtu", size=nic.mtu)
+    if nic.alias is not None:
+        child(element, "alias", name=nic.alias)
+
+
+def _add_nic_driver(parent: ET.Element, nic: Nic) -> None:
+    if nic.queues is None and not nic.packed and nic.offloads:
+        return
+    element = child(parent, "driver", queues=nic.queues, packed="on" if nic.packed else None)
+    if not nic.offloads:
+        child(element, "host", **dict.fromkeys((*_OFFLOADS, "gso"), "off"))
+        child(element, "guest", **dict.fromkeys(_OFFLOADS, "off"))
 
 
 def _add_serial(parent: ET.Element, number: int, serial: Serial) -> None:
@@ -104,9 +146,16 @@ def _add_video(parent: ET.Element, video: Video) -> None:
 def _add_host_device(parent: ET.Element, device: HostDevice) -> None:
     managed = flag(device.managed, otherwise="no")
     element = child(parent, "hostdev", mode="subsystem", type="pci", managed=managed)
+    _add_pci_address(child(element, "source"), device)
+    if device.alias is not None:
+        child(element, "alias", name=device.alias)
+
+
+def _add_pci_address(parent: ET.Element, device: HostDevice, **attributes: str) -> None:
     child(
-        child(element, "source"),
+        parent,
         "address",
+        **attributes,
         domain=f"0x{device.domain:04x}",
         bus=f"0x{device.bus:02x}",
         slot=f"0x{device.slot:02x}",

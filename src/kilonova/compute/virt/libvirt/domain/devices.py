@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The devices of a guest, except its disks and the devices of its graphical console."""
 
-import re
+from dataclasses import replace
 from pathlib import Path
 
 from kilonova.compute.virt.libvirt.domain.board import Board
@@ -26,7 +26,6 @@ from kilonova.errors import UnsupportedGuest
 from kilonova.model.guest_devices import GuestDevice
 
 _MOST_SERIAL_PORTS = 4
-_PCI_ADDRESS = re.compile(r"([0-9a-f]{4,8}):([0-9a-f]{2}):([01][0-9a-f])\.([0-7])", re.IGNORECASE)
 _WATCHDOG_ACTIONS = ("disabled", "none", "pause", "poweroff", "reset")
 _SOUND_MODELS = ("sb16", "es1370", "pcspk", "ac97", "ich6", "ich9", "usb", "virtio")
 _VIOMMU_MODELS = ("intel", "smmuv3", "virtio", "auto")
@@ -146,9 +145,7 @@ def pcie_ports(board: Board, settings: LibvirtSettings) -> tuple[Controller, ...
 
 
 def _host_device(device: GuestDevice) -> HostDevice:
-    found = _PCI_ADDRESS.fullmatch(device.address)
+    found = HostDevice.at(device.address)
     if found is None:
         raise UnsupportedGuest(f"The address {shown(device.address)} of a reserved device is not a PCI address.")
-    domain, bus, slot, function = (int(part, 16) for part in found.groups())
-    managed = dict(device.tags).get("managed", "yes").lower() not in _NO
-    return HostDevice(domain, bus, slot, function, managed)
+    return replace(found, managed=dict(device.tags).get("managed", "yes").lower() not in _NO)

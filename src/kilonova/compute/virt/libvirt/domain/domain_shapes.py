@@ -12,7 +12,7 @@ import threading
 #: Maximum number of cached shapes, since users can request any number of device combinations.
 _MOST = 1000
 _METADATA = re.compile("<metadata>.*</metadata>", re.DOTALL)
-_FREE = re.compile(' (?:address|bridge|dev|file)="[^"]*"')
+_FREE = re.compile(' (?:address|bridge|dev|file|interfaceid)="[^"]*"|(?<=<alias) name="[^"]*"')
 _NUMBER = re.compile('="-?[0-9][0-9a-fx.,:^-]*"')
 _TEXT = re.compile(">[^<]+<")
 

@@ -19,7 +19,7 @@ from kilonova.compute.virt.libvirt.domain.board import (
     describe_system,
 )
 from kilonova.compute.virt.libvirt.domain.description import DiskFile, Domain
-from kilonova.compute.virt.libvirt.domain.device_description import Devices, Iommu
+from kilonova.compute.virt.libvirt.domain.device_description import Devices, HostDevice, Iommu, Nic, PciSource
 from kilonova.compute.virt.libvirt.domain.devices import (
     describe_balloon,
     describe_channels,
@@ -40,6 +40,7 @@ from kilonova.compute.virt.libvirt.domain.guest_cpus import (
     realtime_vcpus,
 )
 from kilonova.compute.virt.libvirt.domain.guest_options import GuestOptions, one_of, shown
+from kilonova.compute.virt.libvirt.domain.network_cards import card_style, describe_vifs
 from kilonova.compute.virt.libvirt.domain.screen import (
     describe_graphics,
     describe_inputs,
@@ -100,6 +101,7 @@ def describe(
     sound = describe_sound(options, host)
     inputs = describe_inputs(options, board, settings, graphics)
     iommu = describe_iommu(options, board, host.virt_type)
+    interfaces = describe_vifs(guest.vifs, card_style(guest), settings)
     _require_room(guest, board, iommu)
     return Domain(
         uuid=guest.uuid,
@@ -127,6 +129,7 @@ def describe(
                 *scsi_controllers(disk_devices, options),
                 *pcie_ports(board, settings),
             ),
+            nics=tuple(each for each in interfaces if isinstance(each, Nic)),
             serials=describe_serials(options, consoles, console_log, serial_tcp_ports),
             channels=describe_channels(options),
             inputs=inputs,
@@ -137,10 +140,21 @@ def describe(
             watchdog=describe_watchdog(options),
             tpm=describe_tpm(options, settings),
             iommu=iommu,
-            host_devices=describe_host_devices(guest.reserved.devices),
+            host_devices=_host_devices(guest, interfaces),
             balloon=describe_balloon(settings),
         ),
     )
+
+
+def _host_devices(guest: GuestSpec, interfaces: Sequence[Nic | HostDevice]) -> tuple[HostDevice, ...]:
+    """Return the PCI devices of the claim and of the interfaces, each once: a claim may reserve those of interfaces."""
+    of_nics = [
+        each.source.device for each in interfaces if isinstance(each, Nic) and isinstance(each.source, PciSource)
+    ]
+    whole = [each for each in interfaces if isinstance(each, HostDevice)]
+    reserved = describe_host_devices(guest.reserved.devices)
+    others = [each for each in reserved if not any(each.is_same_as(used) for used in (*of_nics, *whole))]
+    return (*others, *whole)
 
 
 def _require_room(guest: GuestSpec, board: Board, iommu: Iommu | None) -> None:

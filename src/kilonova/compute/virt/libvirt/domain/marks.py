@@ -9,12 +9,14 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from xml.etree import ElementTree as ET
 
+from kilonova.compute.virt.libvirt.domain.network_cards import CardStyle, card_style
 from kilonova.model.image_properties import read_property
 from kilonova.model.instance import GuestSpec
 
 #: XML namespace of the mark in a domain's metadata, and its prefix there.
 NAMESPACE, PREFIX = "urn:kilonova:guest:1", "kilonova"
 _TAG = f"{{{NAMESPACE}}}guest"
+_PLAIN_CARDS = CardStyle()
 
 
 class Origin(StrEnum):
@@ -32,6 +34,7 @@ class GuestMark:
     ``rescue_image``: the rescue image, or None if the guest is not rescued.
     ``administrator``: the account in the guest whose password can be set.
     ``must_be_quiet``: whether the guest agent must freeze the file systems of the guest while its disk is copied.
+    ``cards``: kind of the network cards that are attached to the guest later.
     The other fields are information for operators.
     """
 
@@ -46,9 +49,11 @@ class GuestMark:
     user: str = ""
     administrator: str = "root"
     must_be_quiet: bool = False
+    cards: CardStyle = _PLAIN_CARDS
 
     @classmethod
     def of(cls, guest: GuestSpec, origin: Origin) -> "GuestMark":
+        """Return the mark of a new guest. Raises: UnsupportedGuest if flavor and image contradict each other."""
         return cls(
             guest.uuid,
             guest.ordered_at or datetime.now(UTC).replace(tzinfo=None),  # older control processes send no ordered_at
@@ -60,6 +65,7 @@ class GuestMark:
             user=guest.user_id,
             administrator=_administrator(guest),
             must_be_quiet=_is_true(read_property(guest.image_properties, "os_require_quiesce")),
+            cards=card_style(guest),
         )
 
     def xml(self) -> str:
@@ -84,6 +90,9 @@ class GuestMark:
             "user": self.user,
             "administrator": self.administrator,
             "mustBeQuiet": "yes" if self.must_be_quiet else "",
+            "cardModel": "" if self.cards.model == _PLAIN_CARDS.model else self.cards.model,
+            "cardQueues": str(self.cards.queues or ""),
+            "cardPacked": "yes" if self.cards.packed else "",
         }
         return {name: value for name, value in values.items() if value}
 
@@ -96,6 +105,7 @@ def read_mark(text: str) -> GuestMark | None:
         return None
     try:
         ordered_at, origin = datetime.fromisoformat(found.get("orderedAt", "")), Origin(found.get("origin", ""))
+        queues = int(found.get("cardQueues", "0")) or None
     except ValueError:
         return None
     return GuestMark(
@@ -110,6 +120,7 @@ def read_mark(text: str) -> GuestMark | None:
         user=found.get("user", ""),
         administrator=found.get("administrator", "root"),
         must_be_quiet=found.get("mustBeQuiet") == "yes",
+        cards=CardStyle(found.get("cardModel", _PLAIN_CARDS.model), queues, found.get("cardPacked") == "yes"),
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kilonova.compute.virt.libvirt.domain.description import DiskFile, DiskRole, Domain
-from kilonova.compute.virt.libvirt.domain.device_description import Nic
+from kilonova.compute.virt.libvirt.domain.device_description import BridgeSource, Nic
 from kilonova.compute.virt.libvirt.domain.domain_shapes import CheckedShapes, shape_of
 from kilonova.compute.virt.libvirt.domain.domain_xml import domain_xml
 from kilonova.compute.virt.libvirt.domain.hardware import describe
@@ -40,8 +40,8 @@ def test_guests_that_are_alike_have_one_shape() -> None:
     assert xml_of(first) != xml_of(other)
     assert shape_of(xml_of(first)) == shape_of(xml_of(other))
     nics = (
-        Nic("fa:16:3e:00:00:01", "br-int", "virtio", target="tap1"),
-        Nic("52:54:00:aa:bb:cc", "br7", "virtio", "tapf"),
+        Nic(mac="fa:16:3e:00:00:01", source=BridgeSource("br-int", "0aa"), target="tap1", alias="ua-0aa"),
+        Nic(mac="52:54:00:aa:bb:cc", source=BridgeSource("br7", "f00"), target="tapf", alias="ua-f00"),
     )
     assert shape_of(with_nic(first, nics[0])) == shape_of(with_nic(other, nics[1]))
 

@@ -8,15 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kilonova.compute.virt.libvirt.domain.marks import NAMESPACE, GuestMark, Origin, read_mark
+from kilonova.compute.virt.libvirt.domain.network_cards import CardStyle
 from kilonova.model.instance import GuestSpec
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678901)  # noqa: DTZ001
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"], exclude_characters="\ufffe\uffff"))
 
 
-@given(WORDS, WORDS, st.sampled_from(Origin), st.none() | WORDS.filter(bool))
-def test_there_and_back(name: str, project: str, origin: Origin, rescue: str | None) -> None:
-    mark = GuestMark("u", AT, origin, rescue, name=name, project=project)
+CARDS = st.builds(CardStyle, WORDS.filter(bool), st.none() | st.integers(min_value=1), st.booleans())
+
+
+@given(WORDS, WORDS, st.sampled_from(Origin), st.none() | WORDS.filter(bool), CARDS)
+def test_there_and_back(name: str, project: str, origin: Origin, rescue: str | None, cards: CardStyle) -> None:
+    mark = GuestMark("u", AT, origin, rescue, name=name, project=project, cards=cards)
     assert read_mark(mark.xml()) == read_mark(mark.bare_xml()) == mark
     assert read_mark(f"<domain><metadata>{mark.xml()}</metadata></domain>") == mark
 
@@ -28,6 +32,7 @@ def test_there_and_back(name: str, project: str, origin: Origin, rescue: str | N
         "<domain><metadata/></domain>",
         "<domain><metadata><guest uuid='u'/></metadata></domain>",
         f"<guest xmlns='{NAMESPACE}' uuid='u' orderedAt='soon' origin='spawned'/>",
+        f"<guest xmlns='{NAMESPACE}' uuid='u' orderedAt='2026-01-02T03:04:05' origin='spawned' cardQueues='many'/>",
         f"<guest xmlns='{NAMESPACE}' uuid='u' orderedAt='2026-01-02T03:04:05' origin='found'/>",
     ],
 )
