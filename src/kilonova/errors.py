@@ -26,6 +26,7 @@
     │   ├── DeadlineExceeded      the request timed out
     │   └── ClientGone            the client has closed the connection
     ├── DriverError           the hypervisor failed; another host may succeed
+    │   ├── PortBindingFailed     the network service cannot connect a port to the host
     │   ├── GuestMissing          the hypervisor does not have this guest
     │   ├── GuestNotRunning       the guest is not running, which the operation requires
     │   ├── Unsupported           the hypervisor never supports this operation
@@ -159,6 +160,15 @@ def full_disk(error: OSError, folder: object = "a file that was being written") 
 
 class DriverError(KilonovaError):
     """The hypervisor failed; another host may succeed."""
+
+
+class PortBindingFailed(DriverError):
+    """The network service cannot connect a port to the host. ``port_id``: the port."""
+
+    def __init__(self, port_id: str) -> None:
+        super().__init__(
+            f"Binding failed for port {port_id}, please check neutron logs for more information.", port_id=port_id
+        )
 
 
 class HypervisorAway(DriverError):

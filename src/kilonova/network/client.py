@@ -19,7 +19,7 @@ class NetworkClient(Protocol):
     ``token``: token of the user whose rights apply; the service token is sent along. None: Kilonova's own service user.
     All methods raise: NotFound (404), InvalidRequest (400), Forbidden (403; OverQuota if the message names a quota),
     Conflict (409), Unavailable (401, 5xx, no answer; the request may have been carried out). The messages are the
-    service's own.
+    service's own. ``fields["type"]`` of an error is Neutron's name of it, such as ``IpAddressInUse``, if it sent one.
     """
 
     def list(self, kind: str, *, token: str | None = None, **filters: object) -> Sequence[Resource]:
@@ -34,8 +34,13 @@ class NetworkClient(Protocol):
     def create(self, kind: str, values: Resource, *, token: str | None = None) -> Resource:
         """Create a resource and return it. The request is never repeated by the client itself."""
 
-    def update(self, kind: str, resource_id: str, values: Resource, *, token: str | None = None) -> Resource:
-        """Change attributes of a resource and return the resource."""
+    def update(
+        self, kind: str, resource_id: str, values: Resource, *, token: str | None = None, revision: int | None = None
+    ) -> Resource:
+        """Change attributes of a resource and return the resource.
+
+        ``revision``: the ``revision_number`` that the resource must still have; otherwise ConcurrentUpdate is raised.
+        """
 
     def delete(self, kind: str, resource_id: str, *, token: str | None = None) -> None:
         """Delete a resource."""

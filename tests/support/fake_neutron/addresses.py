@@ -57,9 +57,13 @@ def _wanted(store: Store, network: Stored, subnets: list[Stored], item: Mapping[
     inside = [each for each in subnets if ip_address(address) in ip_network(each["cidr"])]
     if not inside:
         whole = "the specified subnet" if subnet_id else "any of the subnets on the specified network"
-        raise InvalidRequest(f"IP address {address} is not a valid IP for {whole}.")
+        kind = "InvalidIpForSubnet" if subnet_id else "InvalidIpForNetwork"
+        raise InvalidRequest(f"IP address {address} is not a valid IP for {whole}.", type=kind)
     if address in used(store, inside[0]["id"]):
-        raise Conflict(f"IP address {address} already allocated in subnet {inside[0]['id']}")
+        raise Conflict(
+            f"IP address {address} already allocated in subnet {inside[0]['id']}",
+            type="IpAddressAlreadyAllocated",
+        )
     return {"subnet_id": inside[0]["id"], "ip_address": str(ip_address(address))}
 
 
@@ -69,7 +73,7 @@ def _any_of(store: Store, network: Stored, subnets: list[Stored]) -> dict[str, s
         for candidate in islice(_pool(subnet), _TRIED):
             if candidate not in taken:
                 return {"subnet_id": subnet["id"], "ip_address": candidate}
-    raise Conflict(f"No more IP addresses available on network {network['id']}.")
+    raise Conflict(f"No more IP addresses available on network {network['id']}.", type="IpAddressGenerationFailure")
 
 
 def _pool(subnet: Stored) -> Any:

@@ -7,7 +7,7 @@ from copy import deepcopy
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from kilonova.errors import Forbidden, NotFound, OverQuota, Unavailable
+from kilonova.errors import ConcurrentUpdate, Forbidden, NotFound, OverQuota, Unavailable
 from support.fake_neutron import floating, networks, security
 from support.fake_neutron.faults import Fault, Faults, error_of
 from support.fake_neutron.ports import Ports
@@ -37,7 +37,8 @@ class FakeNeutron:
     ``plugs_at_once``: a bound port is ACTIVE at once; else it is DOWN until ``plug``. ``extensions``: aliases beside
     the usual ones, such as ``dns-integration``. ``events``: the events that Neutron would send to Nova;
     ``send_events``: called with each of them after the change, without a lock. ``faults``: planned faults, and the
-    record of calls. Requests without a token are those of the service user, an administrator.
+    record of calls. ``before_call``: called before each call with its name, without a lock, to interleave others.
+    Requests without a token are those of the service user, an administrator.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class FakeNeutron:
         self.limits: dict[tuple[str, str], int] = {}
         self.events: list[dict[str, str]] = []
         self.send_events = send_events
+        self.before_call: Callable[[str], None] | None = None
         self._users: dict[str, User] = {}
         self._unsent: list[dict[str, str]] = []
         self._lock = threading.RLock()
@@ -130,10 +132,22 @@ class FakeNeutron:
     def create(self, kind: str, values: Mapping[str, Any], *, token: str | None = None) -> Stored:
         return self._carry_out("POST", kind, token, lambda user: self._create(kind, user, deepcopy(dict(values))))
 
-    def update(self, kind: str, resource_id: str, values: Mapping[str, Any], *, token: str | None = None) -> Stored:
-        return self._carry_out(
-            "PUT", kind, token, lambda user: self._update(kind, resource_id, user, deepcopy(dict(values)))
-        )
+    def update(
+        self,
+        kind: str,
+        resource_id: str,
+        values: Mapping[str, Any],
+        *,
+        token: str | None = None,
+        revision: int | None = None,
+    ) -> Stored:
+        def update(user: User) -> Stored:
+            found = self.store.get(kind, resource_id, user)
+            if revision is not None and found["revision_number"] != revision:
+                raise ConcurrentUpdate(f"Constrained to {revision}, but current revision is {found['revision_number']}")
+            return self._update(kind, resource_id, user, deepcopy(dict(values)))
+
+        return self._carry_out("PUT", kind, token, update)
 
     def delete(self, kind: str, resource_id: str, *, token: str | None = None) -> None:
         self._carry_out("DELETE", kind, token, lambda user: self._delete(kind, resource_id, user))
@@ -152,6 +166,8 @@ class FakeNeutron:
     # Implementation
 
     def _carry_out(self, method: str, named: str, token: str | None, work: Callable[[User], Any]) -> Any:
+        if self.before_call is not None:
+            self.before_call(f"{method} {named}")
         with self._lock:
             fault = self.faults.take(f"{method} {named}")
             if fault is not None and (error := error_of(fault)):
@@ -279,7 +295,7 @@ class FakeNeutron:
         for resource, limited in _QUOTAS.items():
             limit = self.limits.get((project_id, resource), -1)
             if limited == kind and 0 <= limit <= self._used(kind, project_id):
-                raise OverQuota(f"Quota exceeded for resources: ['{resource}'].")
+                raise OverQuota(f"Quota exceeded for resources: ['{resource}'].", type="OverQuota")
 
     def _made(self, kind: str, values: Mapping[str, Any]) -> Stored:
         with self._lock:

@@ -53,6 +53,7 @@ class Ports:
             ip_allocation="none" if values.get("fixed_ips") == [] else "immediate",
             resource_request=None,
             description="",
+            revision_number=1,
             _bindings={},
             **{"binding:host_id": "", "binding:profile": {}, "binding:vnic_type": "normal"},
         )
@@ -81,7 +82,7 @@ class Ports:
             if attribute in changes:
                 changes[attribute] = changes[attribute] or empty
         moved = changes.get("binding:host_id", port["binding:host_id"]) != port["binding:host_id"]
-        port.update(changes)
+        port.update(changes, revision_number=port["revision_number"] + 1)
         if moved:
             port["_bindings"] = {}
             self._bind(port)
@@ -183,7 +184,8 @@ class Ports:
     def _refuse_used_mac(self, network: Stored, mac: str) -> None:
         if self.store.where("ports", network_id=network["id"], mac_address=mac):
             raise Conflict(
-                f"Unable to complete operation for network {network['id']}. The mac address {mac} is in use."
+                f"Unable to complete operation for network {network['id']}. The mac address {mac} is in use.",
+                type="MacAddressInUse",
             )
 
     def _next_mac(self) -> str:

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Optional parts of Neutron's API."""
+
+from kilonova.network.client import NetworkClient
+
+DNS = "dns-integration"
+
+
+def has_extension(client: NetworkClient, alias: str) -> bool:
+    """Whether the network service has an extension."""
+    return any(each["alias"] == alias for each in client.list("extensions"))

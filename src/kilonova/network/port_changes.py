@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Changes of one port: bound to a host, disconnected from it, given back to the user, deleted.
+
+A port is changed only as it was read, so that two servers cannot take the same port of a user.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from kilonova.errors import ConcurrentUpdate, Conflict, NotFound, PortBindingFailed, Unavailable
+from kilonova.model.network_info import VifType
+from kilonova.network.client import NetworkClient, Resource
+from kilonova.network.port_owner import PortOwner
+
+HOST, PROFILE, VIF_TYPE = "binding:host_id", "binding:profile", "binding:vif_type"
+#: Key of ``binding:profile`` with the destination of a live migration.
+MIGRATING_TO = "migrating_to"
+#: Keys of ``binding:profile`` that describe the host of a port, not the port itself.
+_OF_HOST = frozenset(
+    {
+        "allocation",
+        "arq_uuid",
+        "card_serial_number",
+        "device_mac_address",
+        MIGRATING_TO,
+        "pci_slot",
+        "pci_vendor_info",
+        "pf_mac_address",
+        "physical_network",
+        "vf_num",
+    }
+)
+#: Number of times that a port is changed, if others change it at the same time.
+_ATTEMPTS = 5
+
+
+class PortInUse(Conflict):
+    """The port belongs to another server."""
+
+    def __init__(self, port_id: str) -> None:
+        super().__init__(f"Port {port_id} is still in use.")
+
+
+def bound(client: NetworkClient, owner: PortOwner, port: Resource, host: str) -> Resource | None:
+    """Give a port to a server and bind it to a host; return it as it is then, or None if it does not exist any more.
+
+    Raises: PortInUse, PortBindingFailed, Conflict, Unavailable.
+    """
+    profile = port[PROFILE] or {}
+    wanted: dict[str, Any] = {
+        "device_id": owner.instance_uuid,
+        "device_owner": owner.device_owner,
+        HOST: host,
+        PROFILE: {key: value for key, value in profile.items() if key != MIGRATING_TO},
+    }
+    changes = {key: value for key, value in wanted.items() if port[key] != value}
+    if not changes and port[VIF_TYPE] not in {VifType.UNBOUND, VifType.BINDING_FAILED}:
+        return port
+    changed = update(client, port, {**changes, HOST: host})  # the same host again repeats a binding that failed
+    return None if changed is None else successful(changed)
+
+
+def successful(port: Resource) -> Resource:
+    """Return a port. Raises: PortBindingFailed if it has no connection on its host."""
+    if port[VIF_TYPE] == VifType.BINDING_FAILED:
+        raise PortBindingFailed(port["id"])
+    return port
+
+
+def unbound(client: NetworkClient, port: Resource) -> Resource | None:
+    """Disconnect a port from its host; return it as it is then, or None if it does not exist any more."""
+    changes = _profile_without_host(port)
+    return update(client, port, {**changes, HOST: None}) if changes or port[HOST] else port
+
+
+def release(client: NetworkClient, port: Resource) -> None:
+    """Give a port back to the user. A port that has gone, or belongs to another server by now, is left alone."""
+    values: dict[str, Any] = {"device_id": "", "device_owner": "", HOST: None, **_profile_without_host(port)}
+    if port.get("dns_name"):
+        values["dns_name"] = ""
+    with suppress(PortInUse):
+        update(client, port, values)
+
+
+def delete(client: NetworkClient, port_id: str) -> None:
+    """Delete a port, if it exists."""
+    with suppress(NotFound):
+        client.delete("ports", port_id)
+
+
+def update(client: NetworkClient, port: Resource, values: Resource) -> Resource | None:
+    """Change a port; return it, or None if it does not exist any more.
+
+    If only its status or addresses have changed since it was read, it is read again. Raises: PortInUse if its device
+    has changed.
+    """
+    current = port
+    for _ in range(_ATTEMPTS):
+        if current["device_id"] != port["device_id"]:
+            raise PortInUse(port["id"])
+        try:
+            return client.update("ports", port["id"], values, revision=current.get("revision_number"))
+        except NotFound:
+            return None
+        except ConcurrentUpdate:
+            found = client.list("ports", id=[port["id"]])
+            if not found:
+                return None
+            current = found[0]
+    raise Unavailable(f"Port {port['id']} changes all the time.")
+
+
+def _profile_without_host(port: Resource) -> Mapping[str, Any]:
+    """Return the change that removes the host's facts from a port's profile; empty if it has none."""
+    profile = port[PROFILE] or {}
+    kept = {key: value for key, value in profile.items() if key not in _OF_HOST}
+    return {PROFILE: kept} if kept != profile else {}

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ports of servers: created or taken from the user, bound to a host, released or deleted.
+
+All requests are those of Kilonova's own service user. Every function may be repeated after a crash or a lost response.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from kilonova.errors import Conflict, InvalidRequest, KilonovaError, NotFound, OverQuota
+from kilonova.model.network_info import NetworkInfo, Vif, find_vif
+from kilonova.model.network_request import NetworkRequest, RequestedNetwork
+from kilonova.network import port_changes
+from kilonova.network.client import NetworkClient, Resource
+from kilonova.network.extensions import DNS, has_extension
+from kilonova.network.info import AttachedPort, by_id, describe
+from kilonova.network.port_owner import PortOwner, ports_of
+
+
+def create_ports(
+    client: NetworkClient, owner: PortOwner, request: NetworkRequest, host: str, *, repeated: bool
+) -> NetworkInfo:
+    """Create or take the ports of a new server, bound to a host; return its interfaces in the requested order.
+
+    ``repeated``: an earlier attempt may have made ports: they are adopted, and those that nothing needs are deleted.
+    If an error is raised, ports may remain; ``delete_ports`` removes them.
+    Raises: NotFound, Conflict, InvalidRequest, OverQuota, PortBindingFailed, Unavailable.
+    """
+    present = list(ports_of(client, owner)) if repeated else []
+    attempt = _Attempt.at(client, owner, host, request.networks, request.security_groups, present)
+    attached = [attempt.attach(item) for item in request.networks]
+    for port in attempt.present:
+        if port["id"] not in attempt.given:
+            port_changes.delete(client, port["id"])
+    return describe(client, attached, floating=bool(attempt.given))
+
+
+def attach_port(
+    client: NetworkClient,
+    owner: PortOwner,
+    info: NetworkInfo,
+    item: RequestedNetwork,
+    host: str,
+    *,
+    security_groups: Sequence[str] = (),
+    repeated: bool,
+) -> Vif:
+    """Create or take one port for an existing server, bound to its host.
+
+    ``info``: interfaces of the server so far. ``repeated``: an earlier attempt may have made the port.
+    Raises: as ``create_ports``.
+    """
+    known = {vif.port_id for vif in info}
+    present = [port for port in ports_of(client, owner) if port["id"] not in known] if repeated else []
+    attempt = _Attempt.at(client, owner, host, (item,), security_groups, present)
+    return describe(client, [attempt.attach(item)], floating=bool(attempt.given))[0]
+
+
+def delete_ports(client: NetworkClient, owner: PortOwner, kept: Collection[str]) -> None:
+    """Release the user's ports of a server, and delete all its others.
+
+    ``kept``: ids of the user's ports. Ports that are gone, or belong to another server by now, are left alone.
+    Raises: the first error, after all ports have been tried.
+    """
+    errors: list[KilonovaError] = []
+    for port in ports_of(client, owner):
+        try:
+            _remove(client, port, created=port["id"] not in kept)
+        except KilonovaError as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
+
+
+def detach_port(client: NetworkClient, owner: PortOwner, vif: Vif) -> None:
+    """Delete a port that was created for the server, or release a port of the user."""
+    for port in ports_of(client, owner):
+        if port["id"] == vif.port_id:
+            _remove(client, port, created=vif.created)
+
+
+def unbind(client: NetworkClient, owner: PortOwner, info: NetworkInfo) -> NetworkInfo:
+    """Disconnect the ports of a server from its host; they still belong to the server. Return its interfaces."""
+    ports = [port_changes.unbound(client, port) for port in _present(client, owner, info)]
+    return _described_as(client, info, ports)
+
+
+def rebind(client: NetworkClient, owner: PortOwner, info: NetworkInfo, host: str) -> NetworkInfo:
+    """Bind the ports of a server to another host, or again to the same; return its interfaces.
+
+    Ports that no longer exist are left out. Raises: PortBindingFailed, Conflict, Unavailable.
+    """
+    ports = [port_changes.bound(client, owner, port, host) for port in _present(client, owner, info)]
+    return _described_as(client, info, ports)
+
+
+def refresh(client: NetworkClient, owner: PortOwner, info: NetworkInfo) -> NetworkInfo:
+    """Return the current state of a server's interfaces. Ports that are no longer the server's are left out.
+
+    Other ports that name the server as their device are not its interfaces: they were never plugged.
+    """
+    return _described_as(client, info, _present(client, owner, info))
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """An attempt to make ports for a server.
+
+    ``given``: id → port of the user. ``networks``: id → network of new ports. ``present``: ports of an earlier attempt;
+    those that are adopted are removed.
+    """
+
+    client: NetworkClient
+    owner: PortOwner
+    host: str
+    security_groups: Sequence[str]
+    given: Mapping[str, Resource]
+    networks: Mapping[str, Resource]
+    present: list[Resource]
+
+    @classmethod
+    def at(
+        cls,
+        client: NetworkClient,
+        owner: PortOwner,
+        host: str,
+        items: Sequence[RequestedNetwork],
+        security_groups: Sequence[str],
+        present: list[Resource],
+    ) -> Self:
+        """Return an attempt, with the requested ports and networks as they are now."""
+        given = by_id(client, "ports", {item.port_id for item in items if item.port_id is not None})
+        networks = by_id(client, "networks", {item.network_id for item in items if item.port_id is None})
+        return cls(client, owner, host, security_groups, given, networks, present)
+
+    def attach(self, item: RequestedNetwork) -> AttachedPort:
+        """Return the bound port for a requested interface."""
+        if item.port_id is not None:
+            return AttachedPort(self._take(item.port_id), created=False, tag=item.tag)
+        port = self._adopt(item) or self._create(item)
+        return AttachedPort(port, created=True, tag=item.tag)
+
+    def _adopt(self, item: RequestedNetwork) -> Resource | None:
+        """Return the port that an earlier attempt has made for this item, or None."""
+        for port in self.present:
+            addresses = {fixed["ip_address"] for fixed in port["fixed_ips"]}
+            if port["network_id"] == item.network_id and (item.address is None or item.address in addresses):
+                self.present.remove(port)
+                return port_changes.bound(self.client, self.owner, port, self.host)
+        return None
+
+    def _create(self, item: RequestedNetwork) -> Resource:
+        network = self.networks.get(item.network_id)
+        if network is None:
+            raise NotFound(f"Network {item.network_id} could not be found.")
+        values: dict[str, Any] = {
+            "network_id": item.network_id,
+            "project_id": self.owner.project_id,
+            "device_id": self.owner.instance_uuid,
+            "device_owner": self.owner.device_owner,
+            port_changes.HOST: self.host,
+            "admin_state_up": True,
+        }
+        if self.security_groups:
+            values["security_groups"] = list(self.security_groups)
+        if item.address is not None:
+            values["fixed_ips"] = [{"ip_address": item.address}]
+        if self.owner.hostname and not network.get("dns_domain") and has_extension(self.client, DNS):
+            values["dns_name"] = self.owner.hostname
+        try:
+            port = self.client.create("ports", values)
+        except KilonovaError as error:
+            raise _refusal(error, item) from error
+        return port_changes.successful(port)
+
+    def _take(self, port_id: str) -> Resource:
+        """Give a port of the user to the server. Only one of several servers that want it at once gets it."""
+        port, owner = self.given.get(port_id), self.owner
+        if port is None or port["project_id"] != owner.project_id:
+            raise _missing(port_id)
+        if port["device_id"] not in {"", owner.instance_uuid}:
+            raise port_changes.PortInUse(port_id)
+        named = port.get("dns_name")
+        if named and owner.hostname and named != owner.hostname:
+            raise InvalidRequest(
+                f"Port {port_id} not usable for instance {owner.instance_uuid}. Value {named} assigned to dns_name "
+                f"attribute does not match instance's hostname {owner.hostname}"
+            )
+        taken = port_changes.bound(self.client, owner, port, self.host)
+        if taken is None:
+            raise _missing(port_id)
+        return taken
+
+
+def _missing(port_id: str) -> NotFound:
+    return NotFound(f"Port id {port_id} could not be found.")
+
+
+def _refusal(error: KilonovaError, item: RequestedNetwork) -> KilonovaError:
+    """Return the error for the user when a port cannot be created."""
+    match error.fields.get("type"):
+        case "IpAddressInUse" | "IpAddressAlreadyAllocated":
+            return Conflict(f"Fixed IP {item.address} is already in use.")
+        case "IpAddressGenerationFailure":
+            return Conflict(f"No fixed IP addresses available for network: {item.network_id}")
+        case "InvalidIpForNetwork" | "InvalidIpForSubnet":
+            return InvalidRequest(f"Fixed IP {item.address} is not a valid ip address for network {item.network_id}.")
+        case "OverQuota":
+            return OverQuota("Maximum number of ports exceeded")
+    return error
+
+
+def _remove(client: NetworkClient, port: Resource, *, created: bool) -> None:
+    if created:
+        port_changes.delete(client, port["id"])
+    else:
+        port_changes.release(client, port)
+
+
+def _present(client: NetworkClient, owner: PortOwner, info: NetworkInfo) -> list[Resource]:
+    """Return the ports of the interfaces that still belong to the server, in the order of the interfaces."""
+    found = {port["id"]: port for port in ports_of(client, owner)} if info else {}
+    return [found[vif.port_id] for vif in info if vif.port_id in found]
+
+
+def _described_as(client: NetworkClient, info: NetworkInfo, ports: Sequence[Resource | None]) -> NetworkInfo:
+    """Describe the ports that exist, with the facts about the interfaces that the network service does not know."""
+    attached = []
+    for port in ports:
+        if port is not None:
+            vif = find_vif(info, port["id"])
+            attached.append(AttachedPort(port, created=vif is not None and vif.created, tag=vif.tag if vif else None))
+    return describe(client, attached)
