@@ -66,8 +66,8 @@ stdio_handler = "file"
 swtpm_user = "root"
 swtpm_group = "root"
 """
-#: Ports of VNC consoles. Each libvirtd of a machine has its own range: two of them that search for a free port at the
-#: same time would find the same port.
+#: Ports of VNC consoles. Each libvirtd of a machine has its own range. In a common range, two libvirtd that search for
+#: a free port at the same time would find the same port.
 _SCREENS = """\
 remote_display_port_min = {first}
 remote_display_port_max = {last}

@@ -40,7 +40,7 @@ def _with_source_port(new_socket: Callable[..., socket.socket], other_than: int,
     client = _bound(new_socket(*kinds))
     if client.getsockname()[1] != other_than:
         return client
-    with client:  # while this socket holds the server's port, the kernel chooses another one
+    with client:  # while this socket holds the server's port, the kernel chooses another port for the new socket
         return _bound(new_socket(*kinds))
 
 

@@ -108,7 +108,7 @@ class RabbitMQ:
         return self._beam.pid
 
     def start(self) -> None:
-        """Start the broker, again after ``kill``, without waiting until it accepts connections."""
+        """Start the broker without waiting until it accepts connections. Also starts it again after ``kill``."""
         for name in ("data", "log", "home"):
             (self.folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
         self._choose_ports()
@@ -181,7 +181,7 @@ class RabbitMQ:
         return (self.folder / "log" / "start.log").read_text(errors="replace")[-3000:]
 
     def _choose_ports(self) -> None:
-        """Choose the same ports as at the last start; replace those that are in use by free ports.
+        """Choose the same ports as at the last start, but a free port in place of each port that is now in use.
 
         A broker that is started again after ``kill`` keeps its ports, because its clients reconnect to them.
         """

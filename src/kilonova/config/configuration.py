@@ -24,7 +24,7 @@ class Configuration(cfg.ConfigOpts):  # type: ignore[misc]  # oslo.config has no
         _register(self)
 
     def options_of(self, plug_in: type[Any]) -> dict[str, Any]:
-        """Return field → value from section ``[ClassName]`` for a dataclass's fields; {} if the class is no dataclass.
+        """Return field → value for the fields of a dataclass, read from ``[ClassName]``; {} for any other class.
 
         Raises: ConfigurationError for a value that does not have the field's type.
         """
@@ -48,7 +48,7 @@ class Configuration(cfg.ConfigOpts):  # type: ignore[misc]  # oslo.config has no
         return found
 
     def share(self) -> None:
-        """Load the configuration files into ``oslo_config.cfg.CONF``, too: plug-ins written for Nova read it."""
+        """Load the configuration files into ``oslo_config.cfg.CONF``, too, which plug-ins written for Nova read."""
         _register(cfg.CONF)
         # old scheduler drivers for Nova read the option compute_topic
         cfg.CONF.register_opt(cfg.StrOpt("compute_topic", default="compute"))

@@ -9,7 +9,7 @@ from kilonova.config.option import Option
 
 @dataclass(frozen=True, slots=True)
 class DatabaseSettings:
-    """Connections to the database, and the timeout of its answers."""
+    """Connections to the database, and the timeout after which its server counts as hung."""
 
     GROUP: ClassVar[str] = "database"
 

@@ -12,8 +12,8 @@ from kilonova.config.option import Option
 class FakeSettings:
     """The simulated hosts of this process.
 
-    ``scenario`` describes the hosts; ``host_names`` selects the hosts that this process runs. Without both, the hosts
-    are named ``node1`` … ``nodeN``; ``host_prefix`` replaces ``node``.
+    ``scenario`` describes the hosts; ``host_names`` selects the hosts that this process runs. If neither is set, the
+    hosts are named ``node1`` … ``nodeN``; ``host_prefix`` replaces ``node``.
     """
 
     GROUP: ClassVar[str] = "fake"

@@ -19,5 +19,5 @@ class KeystoneSettings:
 
     @property
     def verify(self) -> bool | str:
-        """The ``verify`` argument of HTTP clients: whether to check Keystone's certificate, or the CA file for that."""
+        """The ``verify`` argument of HTTP clients: whether to check Keystone's certificate, or the CA file to use."""
         return not self.insecure and (self.cafile or True)

@@ -77,7 +77,7 @@ def _read(files: Sequence[str]) -> Configuration:
 
 
 def _undecodable(files: Sequence[str]) -> str:
-    """Return the first file that is not UTF-8, or all file names joined by "or" if none is found."""
+    """Return the name of the first file that is not valid UTF-8; if there is none, all names joined by "or"."""
     for file in files:
         try:
             Path(file).read_text(encoding="utf-8")

@@ -139,7 +139,10 @@ class NotificationSettings:
 
 
 def conf_of_messaging(files: Sequence[str]) -> Any:
-    """Return an oslo.config object for oslo.messaging only, which declares some options with other defaults."""
+    """Return an oslo.config object that only oslo.messaging uses.
+
+    oslo.messaging declares some options of Kilonova with other defaults.
+    """
     conf = cfg.ConfigOpts()
     conf([], project="kilonova", default_config_files=list(files), default_config_dirs=[])
     return conf

@@ -23,7 +23,8 @@ class Option:
 
     ``name``, ``group``: set if they differ from the field's name and the section's group. ``former``: deprecated
     (group, name) pairs that are still read. ``repeats``: whether each value of a tuple has a line of its own. ``read``:
-    converts the option's value to the field's; its ValueError is shown after "[group] name: ".
+    converts the option's value to the field's value. The text of a ValueError of ``read`` is shown after
+    "[group] name: ".
     """
 
     help: str | None = None

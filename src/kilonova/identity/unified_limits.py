@@ -110,6 +110,7 @@ class KeystoneLimits:
         services = list(identity.services(**{name: value for name, value in wanted.items() if value}))
         if len(services) != 1:
             raise Unavailable(
-                f"[oslo_limit] has to select one service of Keystone's catalogue; {wanted} selects {len(services)}."
+                f"[oslo_limit] must select exactly one service of Keystone's catalogue; {wanted} selects "
+                f"{len(services)} services."
             )
         return {"service_id": services[0].id, **({"region_id": self._region} if self._region else {})}

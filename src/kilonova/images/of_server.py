@@ -31,8 +31,8 @@ def image_of_server(
 ) -> NewImage:
     """Return the description of a new image of a server.
 
-    ``base``: the image of the server, as it was when the server was created from it. ``not_inherited``: names of the
-    image properties of the server that the new image does not get. ``given``: properties from the request; they
+    ``base``: the image of the server, as it was when the server was created from it. ``not_inherited``: names of
+    properties that the new image does not inherit from that image. ``given``: properties from the request; they
     override inherited properties, but not the properties that identify the server and the owner.
     """
     kept = {

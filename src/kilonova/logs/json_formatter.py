@@ -11,7 +11,7 @@ from typing import Any
 from kilonova.logs import request_context
 from kilonova.logs.formatter import MAX_LINE, bounded, traceback_lines
 
-#: Matches the request id at the end of a message about a server, as logged by threads that work for many requests.
+#: Matches the request id at the end of a message about a server. Threads that work for many requests append it.
 _NAMED = re.compile(r"\[(req-[0-9a-f-]{36})\]$")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Log of requests to other OpenStack services. Each line has the request id in the other service's log."""
+"""Log of requests to other OpenStack services. Each line has the id that the other service gave to the request."""
 
 import logging
 from collections.abc import Mapping

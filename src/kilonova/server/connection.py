@@ -445,7 +445,9 @@ class Connection:
             self.sock.close()
 
     def client_gone(self) -> bool:
-        """Return whether the client has gone: the connection broke, or is half-closed and the request has run over 1 s.
+        """Return whether the client has gone.
+
+        The client has gone if the connection is broken, or if it is half-closed and the request has run for over 1 s.
 
         A client that has shut down only its sending side cannot be distinguished from a client that has gone. Such a
         client gets an answer only if the request takes at most 1 s.

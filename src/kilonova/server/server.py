@@ -56,7 +56,7 @@ class Server:
         self._swept_enough = threading.Event()
         self._application = application
         self._listener = listener
-        #: File descriptor → socket of all listeners.
+        #: File descriptor → listening socket, for all listeners.
         self._listeners = {listener.fileno(): listener}
         self._threads = threads
         self._tls = tls
@@ -230,8 +230,8 @@ class Server:
     def _make_room(self, key: Callable[[Connection], float]) -> None:
         """Close a 16th of the connections that are not being answered.
 
-        Connections of the client addresses with the most connections are closed first. Among connections of equally
-        many, those with the lowest ``key`` are closed first.
+        Connections from the client addresses with the most connections are closed first. If several addresses have the
+        same number of connections, the connections with the lowest ``key`` are closed first.
         """
         waiting = [each for each in list(self._connections.values()) if each.phase is not Phase.ANSWERING]
         of_address = Counter(connection.address for connection in waiting)
@@ -311,7 +311,7 @@ class Server:
                 permit.give_back()
                 return self._send(connection, request, response, first)
             return self._send_stream(connection, request, response, chain(first, pieces), permit)
-        except OSError as error:  # of the connection: applications handle all OSErrors that they cause
+        except OSError as error:  # an error of the connection: applications handle their own OSErrors
             LOG.info("%s %s: %s", request.method, request.path[:200].encode("unicode_escape").decode(), error)
             connection.close()
         except Exception:
@@ -363,7 +363,7 @@ class Server:
 
 
 def _first(pieces: Iterator[bytes], size: int) -> list[bytes]:
-    """Return the first pieces, including the piece that makes their total size exceed ``size`` bytes; or all pieces."""
+    """Return the first pieces, up to the piece with which their total size exceeds ``size`` bytes, or all pieces."""
     taken, found = 0, []
     for piece in pieces:
         found.append(piece)
