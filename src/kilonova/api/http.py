@@ -124,9 +124,10 @@ class Context:
         return self.backend.database.write(job)
 
     def write_batched(self, run: BatchedWrite[Item, Outcome], item: Item) -> Outcome:
-        """Run ``run`` on ``item`` in a transaction that is shared with concurrent requests.
+        """Call ``run`` in a transaction that is shared with concurrent requests.
 
-        Returns the outcome for ``item``, or raises it if it is an error.
+        ``run`` gets ``item`` and the items of these requests. Return the outcome for ``item``, or raise the outcome if
+        it is an exception.
         """
         return self.backend.database.write_batched(run, item)
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Typed request bodies: conversion of a body that passed its JSON Schema into a struct.
 
-A struct has a field for each property that a handler reads. Structs know no microversions: the schema refuses
-properties that do not exist in the request's microversion, so the fields of these properties have the default.
+A struct has a field for each property that a handler reads. A struct is the same for all microversions: the
+schema refuses properties that do not exist in the request's microversion, so the fields of these properties keep their
+defaults.
 """
 
 from typing import TypeVar
@@ -12,7 +13,7 @@ import msgspec
 Struct = TypeVar("Struct")
 #: A number of JSON Schema's type ``integer``. That type includes 1.0, which Python decodes as a float.
 Whole = int | float
-#: A boolean, or one of the words for it that Nova accepts; see :func:`kilonova.api.schemas.types.as_bool`.
+#: A boolean, or a string that Nova accepts as a boolean; see :func:`kilonova.api.schemas.types.as_bool`.
 Flag = bool | str
 
 

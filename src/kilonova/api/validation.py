@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Validation by JSON Schemas: a fast validator checks every request, and jsonschema words the error messages.
+"""Validation by JSON Schemas: a fast validator checks every request, and jsonschema generates the error messages.
 
 Patterns are matched by a regular expression engine with linear run time, also for error messages, so that no input
 makes a pattern slow. This engine does not support lookahead and lookbehind.
@@ -16,8 +16,8 @@ from kilonova.errors import InvalidRequest
 
 Schema = Mapping[str, Any]
 _MESSAGE = 1000
-#: Maximum size, in nested values and in characters, of a JSON value for which jsonschema words the error message, which
-#: takes milliseconds at this size.
+#: Maximum size, in nested values and in characters, of a JSON value for which jsonschema generates the error message.
+#: For a value of this size, jsonschema takes milliseconds.
 _EXPLAINED_VALUES = 2_000
 _EXPLAINED_CHARACTERS = 200_000
 _LINEAR = jsonschema_rs.RegexOptions()

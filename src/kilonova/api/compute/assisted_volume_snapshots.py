@@ -28,13 +28,13 @@ class _DeleteInfo(msgspec.Struct):
 
 
 def create_snapshot(ctx: Context, request: Request) -> Reply:
-    """POST /os-assisted-volume-snapshots.  Errors: 400, 404 since no server has the volume."""
+    """POST /os-assisted-volume-snapshots.  Errors: 400; 404, because no server has the volume."""
     ctx.authorize(f"{_P}:create")
     raise _on_no_server(request.body["snapshot"]["volume_id"])
 
 
 def delete_snapshot(ctx: Context, request: Request) -> Reply:
-    """DELETE …/{snapshot_id}?delete_info={"volume_id": …}.  Errors: 400, 404 since no server has the volume."""
+    """DELETE …/{snapshot_id}?delete_info={"volume_id": …}.  Errors: 400; 404, because no server has the volume."""
     ctx.authorize(f"{_P}:delete")
     text = request.param("delete_info")
     try:

@@ -17,7 +17,7 @@ JSONDict = dict[str, Any]
 
 
 def decision_view(decision: Decision, chosen: RankedHost | None) -> JSONDict:
-    """Return the view of a decision. For each step it has the number of removed hosts, without their names."""
+    """Return the view of a decision. For each rule it has the numbers of hosts before and after it, but no names."""
     return {
         "chosen": None if chosen is None else chosen.host,
         "survivors": decision.survivors,
@@ -34,7 +34,7 @@ def decision_view(decision: Decision, chosen: RankedHost | None) -> JSONDict:
 
 
 def rules_view(story: Explanation) -> list[JSONDict]:
-    """Return for each rule the numbers of hosts that pass and fail it, each rule applied to all hosts."""
+    """Return, for each rule, how many of all hosts pass it, how many fail it, and how many fail no other rule."""
     views = []
     for verdict, alone in zip(story.verdicts, story.alone, strict=True):
         passed = int(np.count_nonzero(verdict.passes))

@@ -81,7 +81,7 @@ def retry_workflow(ctx: Context, request: Request) -> Reply:
 
 
 def abandon_workflow(ctx: Context, request: Request) -> Reply:
-    """POST /v1/workflows/{uuid}/abandon.  Errors: 404; 409 if it is not stuck and waits for no absent host."""
+    """POST /v1/workflows/{uuid}/abandon.  Errors: 404; 409 unless it is stuck or waits for an absent host."""
     ctx.authorize("kilonova:workflows:abandon")
     row, left = ctx.backend.conductor.stuck.abandon(request.path["uuid"], ctx.requester)
     return Reply(200, {"abandoned": {"id": row.uuid, "kind": row.kind, "server_id": row.instance_uuid, **_left(left)}})

@@ -35,7 +35,7 @@ _CONSUMER_TYPES = Version(1, 38)
 
 @gives_json
 def show_allocations(ctx: Context, request: Request) -> Reply:
-    """GET /allocations/{consumer_uuid}.  Shows no allocations, instead of 404, for an unknown consumer.
+    """GET /allocations/{consumer_uuid}.  For an unknown consumer, shows an empty set of allocations.
 
     1.12 adds project and user of the consumer, 1.28 its generation, 1.38 its type.
     """

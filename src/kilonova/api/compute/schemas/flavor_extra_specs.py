@@ -146,7 +146,7 @@ def check_spec(key: str, value: str, version: Version) -> None:
 
 
 def is_read_by_hypervisors(key: str) -> bool:
-    """Whether hypervisor drivers read the extra spec: a known key in one of their namespaces."""
+    """Whether hypervisor drivers read the extra spec: ``key`` is known, and in a namespace that drivers read."""
     namespace, colon, _ = key.partition(":")
     known = namespace in _OF_HYPERVISORS if colon else key in _BARE
     return known and _check_of(key) is not None

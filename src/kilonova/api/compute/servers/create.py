@@ -189,8 +189,8 @@ def read_trusted_certs(
     """Return the trusted image certificates that the body requests, or None if the body does not have the field.
 
     ``action``: prefix of the policy rule. ``project_id``: project of the server, None for the caller's project.
-    Certificates are only stored and shown: hosts do not validate the signatures of images. In Nova they do so only if
-    ``[glance] verify_glance_signatures`` is set.
+    Certificates are only stored and shown: hosts do not validate the signatures of images. Nova's hosts validate them
+    only if ``[glance] verify_glance_signatures`` is set.
     """
     if isinstance(requested, UnsetType):
         return None

@@ -44,7 +44,7 @@ def unlock(ctx: Context, request: Request) -> Reply:
 
 
 def _require_own_lock(ctx: Context, instance: Instance) -> None:
-    """Raise Forbidden if policy denies unlock_override, and the lock was set by the other party than the caller's.
+    """Raise Forbidden if the caller's party did not set the lock, and policy denies unlock_override to the caller.
 
     There are two parties: users of the server's project, and administrators from other projects.
     """
