@@ -57,8 +57,8 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
     },
 }
 
-# All base classes of typer's exception for invalid arguments. Exceptions of libraries that typer contains may have only
-# some of them.
+# All base classes of typer's exception for invalid arguments. An exception of a library that typer contains may have
+# only some of these base classes.
 _USAGE_ERRORS = tuple(
     kind for kind in typer.BadParameter.__mro__ if issubclass(kind, Exception) and kind.__module__.startswith("typer")
 )

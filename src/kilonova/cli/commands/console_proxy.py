@@ -58,8 +58,8 @@ def make_proxy(settings: "ProxySettings") -> "ConsoleProxy":
     adapter = compute_adapter_of(settings.conf)
     if adapter is None:
         raise ConfigurationError(
-            "Neither [nova] nor [service_user] has credentials for looking up tokens in the compute API; "
-            "their user needs the role service."
+            "Neither [nova] nor [service_user] has credentials for looking up tokens in the compute API. "
+            "Set there the credentials of a user with the role 'service'."
         )
     possible = connections_possible(_SOCKETS_OF_A_CONSOLE * proxy.max_connections) // _SOCKETS_OF_A_CONSOLE
     return ConsoleProxy(

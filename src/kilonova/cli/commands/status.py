@@ -16,7 +16,7 @@ from kilonova.errors import ConfigurationError
 if TYPE_CHECKING:  # these modules are slow to import, and --help does not need them
     from kilonova.cli.commands.upgrade_checks import Checked
 
-app = typer.Typer(no_args_is_help=True, help="Check whether a cloud is ready for an upgrade, list periodic tasks.")
+app = typer.Typer(no_args_is_help=True, help="Check whether a cloud is ready for an upgrade, and list periodic tasks.")
 app.command("tasks")(tasks)
 _UNEXPECTED = 255
 _WIDTH = 100
@@ -62,4 +62,4 @@ def table_of(checked: Iterable["Checked"]) -> str:
 
 @app.callback()
 def status() -> None:
-    """Check whether a cloud is ready for an upgrade, list periodic tasks."""
+    """Check whether a cloud is ready for an upgrade, and list periodic tasks."""

@@ -32,8 +32,8 @@ The table lists the `status` that the API shows for each vm_state, and the tasks
 |---|---|---|
 """
 _TASKS: tuple[TaskState | None, ...] = (None, *TaskState)
-#: If an action is refused in at most this number of tasks, its row lists these tasks; otherwise the row lists the tasks
-#: in which the action can start.
+#: If an action is refused in at most this number of task states, its row lists these task states; otherwise the row
+#: lists the task states in which the action can start.
 _MOST_EXCLUDED = 3
 
 

@@ -131,7 +131,7 @@ def _place(broker: BrokerAddress) -> str:
 
 
 def _shared_options(broker: RabbitSettings) -> dict[str, Any]:
-    """Return the broker options of the control processes that agents need, too, without options at their default."""
+    """Return those broker options of the control processes that agents also need, except options left at defaults."""
     defaults = RabbitSettings()
     found = {
         each.oslo.name: getattr(broker, each.field)

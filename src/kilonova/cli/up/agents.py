@@ -226,7 +226,7 @@ class AgentSide:
         return self._reported.issuperset(self.shares[agent])
 
     def expect_report(self, agent: str) -> None:
-        """Ignore the reports of an ended process of the agent: its lease may still be valid. Raises: Unavailable."""
+        """Ignore the reports of an agent's ended processes, whose leases may still be valid. Raises: Unavailable."""
         self._ended_sessions |= {session.uuid for session in self._sessions() if session.agent == agent}
         self._read_at = float("-inf")
 

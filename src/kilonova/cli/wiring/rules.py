@@ -2,8 +2,9 @@
 """Loads the configured scheduling rules into an engine, and the external scheduler driver, if one is configured.
 
 ``available_filters`` and ``weight_classes`` contain dotted paths; a path names a class, or a callable that returns
-classes. ``enabled_filters`` contains class names without a path. Built-in rules can also be given by their paths in
-Nova, and plug-ins that are entry points or are in ``plugin_path`` by their name only.
+classes. ``enabled_filters`` contains class names without a path. A built-in rule may also be
+given by its path in Nova. A plug-in that is an entry point, or that is defined in ``plugin_path``, may be given by its
+name alone.
 """
 
 import inspect

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Workers as forked processes: parent and worker are connected by a socket pair, and the worker dies with its parent.
 
-Messages: the worker sends :data:`READY` once; the parent sends the numbers of workers, one byte each, after a first
-byte.
+Messages: the worker sends :data:`READY` once. The parent sends the byte ``#``, followed by the numbers, one byte each, of
+the workers whose listeners the receiver has to serve.
 """
 
 import contextlib
@@ -244,7 +244,7 @@ class _Parent:
         return self._forked[number]
 
     def _become_worker(self, identity: WorkerIdentity, parent: int) -> None:
-        """Turn the forked process into a worker, or exit: after an exception it would act as a second parent."""
+        """Turn the forked process into a worker. Exit on an error: the process must not act as a second parent."""
         try:
             die_with_parent(parent)
             for each in _HANDLED:
