@@ -305,6 +305,6 @@ def _require_recent(sender: Sender, release: str) -> None:
     """Raise AgentTooOld for an agent that is two or more releases older: such combinations are not tested."""
     if sender.version < OLDEST:
         raise AgentTooOld(
-            f"Agent {sender.agent} runs release {release or 'unknown'}, which knows version {sender.version} of the "
-            f"messages; this release talks to agents that know version {OLDEST} or later. It has to be upgraded."
+            f"Agent {sender.agent} runs release {release or 'unknown'}, whose message version {sender.version} is too "
+            f"old: this release requires message version {OLDEST} or later. The agent has to be upgraded."
         )

@@ -131,7 +131,7 @@ class _Asked:
     def emulator_policy(self) -> str | None:
         value = self._specs.get("hw:emulator_threads_policy") or None
         if value not in {None, "isolate", "share"}:
-            raise InvalidRequest(f"hw:emulator_threads_policy must be isolate or share, not '{value}'.")
+            raise InvalidRequest(f"hw:emulator_threads_policy must be 'isolate' or 'share', not '{value}'.")
         return value
 
     def policy_of_amounts(self, policy: CpuPolicy | None, *, isolate: bool) -> CpuPolicy | None:
@@ -298,7 +298,7 @@ def _page_size(text: str) -> int | PageRequest:
         return PageRequest(text)
     found = _PAGE_SIZE.fullmatch(text)
     if found is None:
-        raise InvalidRequest(f"hw:mem_page_size must be small, large, any or a size such as 2MB, not '{text}'.")
+        raise InvalidRequest(f"hw:mem_page_size must be 'small', 'large', 'any' or a size such as '2MB', not '{text}'.")
     number, prefix, unit = Fraction(found[1]), found[2], found[3]
     if prefix is None and unit is None:
         if "." in found[1]:

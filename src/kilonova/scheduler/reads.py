@@ -31,7 +31,8 @@ InUse = Mapping[Elsewhere, frozenset[str]]
 class Keys:
     """A set of names: listed names, names with one of the prefixes, and names that a function of ``matching`` accepts.
 
-    ``elsewhere``: a name that begins with ``beginning`` also belongs to the set if one of these places uses the name.
+    ``beginning``, ``elsewhere``: the set also contains every name that begins with ``beginning`` and is in use in one
+    of the places ``elsewhere``.
     """
 
     names: frozenset[str] = frozenset()

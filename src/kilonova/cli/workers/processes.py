@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Workers as forked processes: parent and worker are connected by a socket pair, and the worker dies with its parent.
 
-Messages: the worker sends :data:`READY` once. The parent sends the byte ``#``, followed by the numbers, one byte each, of
-the workers whose listeners the receiver has to serve.
+Messages: the worker sends :data:`READY` once. The parent sends the byte ``#``, followed by the numbers of
+the workers whose listeners the receiver has to serve, one byte for each number.
 """
 
 import contextlib

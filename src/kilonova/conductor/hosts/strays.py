@@ -22,10 +22,11 @@ class Strays:
         self._reports = reports
 
     def remove(self, host: str, uuid: str, requester: Requester) -> bool:
-        """Write a removal record for a stray guest; return True if its host was queried for the guest at once.
+        """Write a removal record for a stray guest, and query the host for the guest.
 
-        The guest is removed when the host answers, or when it next reports its guests. Raises: NotFound; Conflict if
-        the server is recorded on the host, or the guest does not have Kilonova's mark.
+        The guest is removed when the host answers, or when the host next reports its guests. Return False if the host
+        is unreachable, so that no query was sent. Raises: NotFound; Conflict if the server is recorded on the host, or
+        the guest does not have Kilonova's mark.
         """
 
         def note(tx: Transaction) -> None:

@@ -44,8 +44,8 @@ class Deletes:
         """Start deleting a server; its other workflows roll back first.
 
         ``soft``: power the guest off but keep it, so that the server can be restored. If a restore would be impossible,
-        the server is deleted at once. This is the case if it was never launched or has no host, if its host is down, or
-        if an earlier workflow is stuck or has left an unfinished move.
+        the server is deleted at once. This is the case if the server was never launched or has no host, if its host is
+        down, or if an earlier workflow is stuck or has left an unfinished move.
         """
 
         def begin(tx: Transaction) -> tuple[WorkflowRow, ...]:

@@ -18,7 +18,7 @@ class Locks:
         self._database = starter.services.database
 
     def lock(self, instance: Instance, who: Requester, by: LockedBy, reason: str | None = None) -> Instance | None:
-        """Lock a server. If it is locked already, an administrator replaces the lock, and an owner changes nothing.
+        """Lock a server. A lock by an administrator replaces an existing lock; a lock by an owner leaves it unchanged.
 
         Returns the changed server, or None if nothing was changed. Raises: NotFound.
         """

@@ -104,7 +104,7 @@ class AwaitEvents:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """Effect: the server no longer exists or another process owns it. The workflow ends without doing anything more."""
+    """Effect: nothing is left to do, for instance because the server no longer exists. The workflow ends."""
 
 
 @dataclass(frozen=True, slots=True)

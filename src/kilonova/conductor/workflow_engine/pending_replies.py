@@ -136,7 +136,7 @@ class PendingReplies:
             return pending is not None and bool(pending.effect.once)
 
     def take_status(self, status: StepStatus, task: TaskState | None = None) -> StepReply | None:
-        """Handle an agent's answer about the state of a step; return its reply if the step is done.
+        """Handle an agent's answer about the state of a step; return the step's reply if the step is done.
 
         Return an error reply if the message must be sent again and cannot be sent.
         If the agent does not know the step, the message is sent again: the first time at once, then with exponential

@@ -15,7 +15,7 @@ from kilonova.db.workflows import WorkflowRow
 from kilonova.lease import Lease
 
 LOG = logging.getLogger(__name__)
-#: If a process has not started its workflow for this time after the creation, the workflow counts as forgotten.
+#: A workflow counts as forgotten if its process has not started it within this time after its creation.
 _FORGOTTEN_AFTER = timedelta(seconds=60)
 
 

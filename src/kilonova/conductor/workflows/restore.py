@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Restore: power a soft-deleted server on again. The API has already charged the server's quotas for the request."""
+"""Restore: power a soft-deleted server on again. The server counts against quotas from the request on."""
 
 from dataclasses import dataclass
 

@@ -19,9 +19,9 @@ _RULES: Mapping[str, str] = {
 
 
 def require_support(engine: Engine, policy: str) -> None:
-    """Raise UnsupportedPolicy, naming the rule, if the filter or weigher that a group policy needs is not enabled.
+    """Raise UnsupportedPolicy if a group policy needs a filter or weigher that is not enabled.
 
-    Source: spec SCHEDULER §9.
+    The error names this filter or weigher. Source: spec SCHEDULER §9.
     """
     needed = _RULES.get(policy)
     if needed is not None and needed not in {rule_name(rule) for rule in (*engine.filters, *engine.weighers)}:

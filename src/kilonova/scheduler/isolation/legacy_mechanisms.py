@@ -212,7 +212,7 @@ def _home_by_property(hosts: HostTable, key: str, spec: RequestSpec) -> BoolArra
 
 
 def _is_read(key: str) -> bool:
-    """Tell whether a metadata key has a predefined meaning, so it does not refer to flavors or image properties."""
+    """Tell whether a metadata key has a predefined meaning, and so does not refer to flavors or image properties."""
     return (
         key in _READ_BY_OTHERS
         or key.endswith(_WEIGHT_SUFFIX)

@@ -32,5 +32,7 @@ class TpmSecretSecurityFilter:
             return spec
         security = spec.flavor.extra_specs.get("hw:tpm_secret_security") or "user"
         if security not in {"user", "host", "deployment"}:
-            raise RequestFilterFailed(f"hw:tpm_secret_security must be user, host or deployment, not {security!r}.")
+            raise RequestFilterFailed(
+                f"hw:tpm_secret_security must be 'user', 'host' or 'deployment', not {security!r}."
+            )
         return spec.requiring(f"COMPUTE_SECURITY_TPM_SECRET_SECURITY_{security.upper()}")
