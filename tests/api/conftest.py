@@ -8,6 +8,7 @@ from api.access_world import World, start_world
 from api.compute_cloud import Cloud, start_cloud
 from support.api_client import Client
 from support.control import Control, NewControl, new_controls
+from support.fake_neutron import FakeNeutron
 from support.identity import Identity, start_identity
 from support.notified_cloud import notified, notified_server
 
@@ -46,6 +47,12 @@ def new_shared_control(sqlite_template: Path, tmp_path_factory: pytest.TempPathF
 def control(new_control: NewControl) -> Control:
     """A control process with two simulated hosts and one flavor."""
     return new_control()
+
+
+@pytest.fixture
+def networked_control(new_control: NewControl) -> Control:
+    """A control process with two simulated hosts, one flavor and a network service."""
+    return new_control(network=FakeNeutron())
 
 
 @pytest.fixture

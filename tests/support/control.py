@@ -4,7 +4,7 @@
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,13 @@ from kilonova.config.load import load_settings
 from kilonova.config.settings import Settings
 from kilonova.db.core import tables as t
 from support.api_client import Answer, Client
+from support.fake_neutron import FakeNeutron
 from support.waiting import wait_until_idle
 from support.world import check_world, guests_on_disk
 
 IMAGE = image_id("cirros")
+#: Tokens of the clients of :class:`Control`, which the network service knows, too.
+TOKENS = ("admin", "alice:wonder", "bob:wonder", "mallory:elsewhere")
 #: Configuration of tests that do not test quotas: no quota limits.
 UNLIMITED = "[quota]\ninstances = -1\ncores = -1\nram = -1\n"
 SCENARIO = """
@@ -46,6 +49,13 @@ class Control:
 
     folder: Path
     process: ControlProcess
+    network: FakeNeutron | None = None
+
+    @property
+    def neutron(self) -> FakeNeutron:
+        """The network service, of a control process that has one."""
+        assert self.network is not None
+        return self.network
 
     @property
     def admin(self) -> Client:
@@ -116,9 +126,20 @@ class Control:
             }
 
 
-def start_control(folder: Path, *, parts: Parts | None = None, decision_lock: Any = None, **options: Any) -> Control:
+def start_control(
+    folder: Path,
+    *,
+    parts: Parts | None = None,
+    decision_lock: Any = None,
+    network: FakeNeutron | None = None,
+    **options: Any,
+) -> Control:
     parts = parts or Parts(decision_lock=decision_lock)
-    return Control(folder, start_control_process(settings_of(folder, **options), parts))
+    if network is not None:
+        parts = replace(parts, network=network)
+        for token in TOKENS:
+            network.user(token, token.rpartition(":")[2], is_admin=token == "admin")
+    return Control(folder, start_control_process(settings_of(folder, **options), parts), network)
 
 
 #: Type of the fixtures ``new_control`` and ``new_shared_control``: takes the options of :func:`start_control`.

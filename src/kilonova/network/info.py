@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Describes ports of servers as interfaces: with their networks, subnets, fixed and floating addresses."""
+"""Describes ports of servers as interfaces: with their networks, subnets, addresses and security groups."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -29,17 +29,27 @@ def describe(client: NetworkClient, attached: Sequence[AttachedPort], *, floatin
     ports = [each.port for each in attached]
     networks = by_id(client, "networks", {port["network_id"] for port in ports})
     subnets = by_id(client, "subnets", {fixed["subnet_id"] for port in ports for fixed in port["fixed_ips"]})
+    groups = {group for port in ports for group in port.get("security_groups", ())}
+    names = by_id(client, "security-groups", groups, ("id", "name"))
     translated = _floating_addresses(client, ports) if floating else {}
-    return tuple(_vif(each, networks, subnets, translated) for each in attached)
+    return tuple(_vif(each, networks, subnets, names, translated) for each in attached)
 
 
-def by_id(client: NetworkClient, kind: str, ids: Collection[str]) -> Mapping[str, Resource]:
-    """Return id → resource. Resources that do not exist are left out."""
-    return {each["id"]: each for each in client.list(kind, id=sorted(ids))} if ids else {}
+def by_id(client: NetworkClient, kind: str, ids: Collection[str], fields: Sequence[str] = ()) -> Mapping[str, Resource]:
+    """Return id → resource, with the named attributes or with all. Resources that do not exist are left out."""
+    if not ids:
+        return {}
+    wanted = sorted(ids)
+    found = client.list(kind, id=wanted, fields=fields) if fields else client.list(kind, id=wanted)
+    return {each["id"]: each for each in found}
 
 
 def _vif(
-    attached: AttachedPort, networks: Mapping[str, Resource], subnets: Mapping[str, Resource], floating: _Floating
+    attached: AttachedPort,
+    networks: Mapping[str, Resource],
+    subnets: Mapping[str, Resource],
+    groups: Mapping[str, Resource],
+    floating: _Floating,
 ) -> Vif:
     port = attached.port
     details = port.get("binding:vif_details") or {}
@@ -52,6 +62,7 @@ def _vif(
         vnic_type=port.get("binding:vnic_type") or "normal",
         details=details,
         profile=port.get("binding:profile") or {},
+        security_groups=tuple(groups.get(each, {}).get("name") or each for each in port.get("security_groups", ())),
         active=port["status"] == "ACTIVE" or port.get("admin_state_up") is False,
         created=attached.created,
         tag=attached.tag,

@@ -5,6 +5,10 @@ from typing import Any
 
 import pytest
 
+from kilonova.db import network_events, workflows
+from kilonova.db.workflows import WorkflowRow
+from kilonova.identifiers import new_uuid
+from kilonova.model.network_event import NetworkEvent, NetworkEventName
 from support.api_client import Answer
 from support.control import Control
 
@@ -35,7 +39,7 @@ def test_codes(control: Control) -> None:
         (400, "failed", there),
     ]
     refused = tell(control, event(NOWHERE), event(nowhere))
-    assert (refused.status, refused.fault) == (404, ("itemNotFound", "No instances found for any event"))
+    assert (refused.status, [each["code"] for each in refused.body["events"]]) == (207, [404, 422])
 
 
 @pytest.mark.parametrize(
@@ -50,7 +54,7 @@ def test_codes(control: Control) -> None:
 def test_names_that_came_later(control: Control, name: str, since: str) -> None:
     told = event(NOWHERE, name, tag="t")
     before = f"2.{int(since.partition('.')[2]) - 1}"
-    assert (tell(control, told, at=before).status, tell(control, told, at=since).status) == (400, 404)
+    assert (tell(control, told, at=before).status, tell(control, told, at=since).status) == (400, 207)
 
 
 def test_bad_bodies(control: Control) -> None:
@@ -82,3 +86,20 @@ def test_a_server_follows_its_power(control: Control) -> None:
     assert power(control, uuid, "POWER_ON") == ("ACTIVE", ["stop", "lock", "start"])
     control.check()
     control.member.post(f"/servers/{uuid}/action", {"pause": None})  # locked for the service, not for its owner
+
+
+def test_events_about_ports_are_stored_for_workflows_that_wait(networked_control: Control) -> None:
+    server = networked_control.boot(networks="none")["id"]
+    database = networked_control.process.database
+    names = {"uuid": new_uuid(), "kind": "stop", "reservation_id": "", "request_id": "req-1", "step": "stop"}
+    waiting = WorkflowRow(instance_uuid=server, **names)
+    database.write(lambda tx: workflows.insert(tx, [waiting], "another process"))
+    told = [event(server, "network-vif-plugged", tag="port-1"), event(server, status="failed"), event(NOWHERE)]
+    assert tell(networked_control, *told).status == 207
+    with database.read() as connection:
+        stored = {each.event for each in network_events.of_server(connection, server)}
+        assert network_events.servers_with_events(connection, [NOWHERE]) == set()
+    assert stored == {
+        NetworkEvent(NetworkEventName.VIF_PLUGGED, server, "port-1"),
+        NetworkEvent(NetworkEventName.CHANGED, server, "", "failed"),
+    }

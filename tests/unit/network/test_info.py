@@ -50,12 +50,13 @@ def test_a_port_is_described_with_its_network_and_subnets() -> None:
         vif_type="ovs",
         details=fake.port(port)["binding:vif_details"],
         profile={"trusted": "true"},
+        security_groups=("default",),
         active=True,
         created=True,
     )
 
 
-def test_all_ports_are_described_by_three_requests() -> None:
+def test_all_ports_are_described_by_four_requests() -> None:
     fake = FakeNeutron()
     ids = [fake.make_port(fake.make_network(str(n), v4=f"10.{n}.0.0/24")) for n in range(1, 4)]
     external = fake.make_external()
@@ -66,8 +67,10 @@ def test_all_ports_are_described_by_three_requests() -> None:
     assert [address.floating for vif in info for _, address in vif.addresses] == [
         ("172.24.4.2",), ("172.24.4.3",), ("172.24.4.4",)
     ]  # fmt: skip
-    assert fake.faults.counts() == {"GET networks": 1, "GET subnets": 1, "GET floatingips": 1}
-    assert fake.faults.count() == 3
+    assert fake.faults.counts() == {
+        "GET networks": 1, "GET subnets": 1, "GET security-groups": 1, "GET floatingips": 1
+    }  # fmt: skip
+    assert fake.faults.count() == 4
     described(fake, ids[0], floating=False)
     assert fake.faults.count("GET floatingips") == 1
 
