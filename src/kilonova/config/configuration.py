@@ -48,7 +48,7 @@ class Configuration(cfg.ConfigOpts):  # type: ignore[misc]  # oslo.config has no
         return found
 
     def share(self) -> None:
-        """Load the configuration files into ``oslo_config.cfg.CONF``, too, which plug-ins written for Nova read."""
+        """Also load the configuration files into ``oslo_config.cfg.CONF``, which plug-ins written for Nova read."""
         _register(cfg.CONF)
         # old scheduler drivers for Nova read the option compute_topic
         cfg.CONF.register_opt(cfg.StrOpt("compute_topic", default="compute"))

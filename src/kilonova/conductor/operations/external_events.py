@@ -9,7 +9,7 @@ from kilonova.model.network_event import NetworkEvent
 
 
 class ExternalEvents:
-    """Operation that takes events which the network service has sent."""
+    """Operation that stores events of the network service and wakes the workflows that wait for them."""
 
     def __init__(self, starter: Starter) -> None:
         self._database = starter.services.database

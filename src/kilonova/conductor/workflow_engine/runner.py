@@ -188,7 +188,7 @@ class Runner:
         self._run_again(self._event_waits.of(instance_uuids))
 
     def look_for_events(self) -> None:
-        """Run the steps again whose awaited events another process has stored, or whose wait is over."""
+        """Run the steps again for which another process has stored an awaited event, or whose wait is over."""
         if self.may_act:
             self._run_again(self._event_waits.due())
 

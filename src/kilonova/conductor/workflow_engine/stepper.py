@@ -243,7 +243,7 @@ class Stepper:
             effect, resumed, may_block = None, False, False
 
     def _advance_aside(self, run: Run[HasHost], *, resumed: bool) -> None:
-        """Continue a workflow on a thread that may block, unless the workflow has changed until then."""
+        """Continue a workflow on a thread that may block, unless the workflow has changed meanwhile."""
 
         def advance() -> None:
             known = self._runs.get(run.row.uuid)

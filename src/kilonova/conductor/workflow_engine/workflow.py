@@ -121,8 +121,8 @@ class Step(Generic[F]):
     whether the step was cut short or done. For an interrupt that is not listed, the workflow rolls back at once: the
     undo message follows the step's message to the agent.
     ``on_skipped``: returns the write to do if a host that was declared dead does not undo the step; None: no write.
-    ``applies``: facts → whether the workflow has this step. A step that does not apply costs nothing: the workflow skips
-    it, forwards and in a rollback.
+    ``applies``: facts → whether the workflow has this step. A step that does not apply costs nothing: the workflow
+    skips it, forwards and in a rollback.
     ``blocking``: True if ``do`` may take seconds; ``undo_blocks``: True if ``undo`` may.
     ``repeats``: the step cannot be undone once its order may have reached the host. If the host is lost after that, the
     workflow waits for the host and repeats the order, which must be idempotent. Without ``repeats``, the step fails.

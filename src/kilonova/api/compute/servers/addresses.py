@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Addresses and security groups of servers in replies, as the cached interfaces have them."""
+"""Addresses and security groups of servers in replies, read from the cached interfaces."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def addresses_view(info: NetworkInfo, *, extended: bool = True) -> dict[str, lis
 
 
 def security_groups_view(info: NetworkInfo) -> list[dict[str, str]]:
-    """Return the security groups of all ports of a server. As in Nova, a group of two ports occurs twice."""
+    """Return the security groups of all ports of a server. As in Nova, a group that two ports have occurs twice."""
     return [{"name": name} for vif in info for name in vif.security_groups]
 
 
