@@ -87,7 +87,7 @@ def auto_topology(store: Store, project_id: str, *, dry_run: bool) -> Stored:
     """Return the project's own topology; make it unless ``dry_run`` asks only whether that is possible."""
     external = [each for each in store.where("networks") if each["router:external"] and each["is_default"]]
     if not external:
-        raise InvalidRequest("Deployment error: No default router:external network.")
+        raise Conflict("Deployment error: No default router:external network.")
     if dry_run:
         return {"id": "dry-run=pass", "tenant_id": project_id}
     for network in store.where("networks", name="auto_allocated_network", project_id=project_id):

@@ -151,7 +151,7 @@ def test_floating_addresses_follow_ports(fake: FakeNeutron) -> None:
 
 def test_topology_is_made_on_request(fake: FakeNeutron) -> None:
     path = "/auto-allocated-topology/demo"
-    with pytest.raises(InvalidRequest):
+    with pytest.raises(Conflict):
         fake.call("GET", f"{path}?fields=dry-run", token="demo-token")
     fake.make_external()
     assert fake.call("GET", f"{path}?fields=dry-run", token="demo-token")["auto_allocated_topology"]["id"]
