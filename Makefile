@@ -12,6 +12,8 @@ TESTS := $(if $(ARGS),env KILONOVA_ONCE=1) tools/in_memory.sh tools/run_tests.sh
 CRASH := PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 exec $(PYTHON) -m
 # Installs the requirements of a libvirt host if ARGS selects that hypervisor.
 HYPERVISOR = $(if $(findstring --hypervisor libvirt,$(subst =, ,$(strip $(ARGS)))),tools/hypervisor.sh &&)
+# Installs Neutron if ARGS asks for networks.
+NETWORKS = $(if $(filter --networks,$(ARGS)),tools/networks.sh &&)
 # Tests start hundreds of processes, which would otherwise compile the same modules each time.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -22,7 +24,7 @@ help: ## list the targets
 setup: ## create .venv from requirements.lock
 	@tools/setup.sh
 run: setup ## start a cloud; ARGS='--hosts 5 --data DIR': its size and folder; ARGS='--hypervisor libvirt': with real guests
-	@$(HYPERVISOR) exec .venv/bin/kilonova up $(ARGS)
+	@$(HYPERVISOR) $(NETWORKS) exec .venv/bin/kilonova up $(ARGS)
 clean: ## remove virtual environments, caches and build files
 	@rm -rf .venv .venv-* .novnc build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
 	@find . -name __pycache__ -prune -exec rm -rf {} +
@@ -36,8 +38,10 @@ types: setup ## check types with mypy, strictly
 	@exec .venv/bin/mypy $(ARGS)
 test: setup ## run the tests, on SQLite, PostgreSQL and MariaDB
 	@tools/test_servers.sh
+	@tools/networks.sh
 	@exec $(TESTS) --ignore=tests/e2e --ignore=tests/guests $(ARGS)
 e2e: setup ## run end-to-end tests: whole clouds, used with the stock clients
+	@tools/networks.sh
 	@exec $(TESTS) tests/e2e $(ARGS)
 guests: setup ## run the tests with real guests on libvirt and QEMU
 	@tools/hypervisor.sh
@@ -49,7 +53,7 @@ changelog: setup ## print the next release's changelog; ARGS=--keep writes it in
 	@exec $(PYTHON) -m towncrier build --date unreleased $(or $(ARGS),--draft)
 bench: setup ## run the benchmarks
 	@exec $(PYTHON) -m benchmarks $(ARGS)
-lock: setup ## write the hashes of the packages in requirements.lock and requirements-libvirt.lock
+lock: setup ## write the hashes of the packages in the lock files of .venv and .venv-networks
 	@tools/hypervisor.sh
 	@exec $(PYTHON) tools/lock_hashes.py
 

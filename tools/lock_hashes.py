@@ -11,7 +11,8 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-LOCKS, HASHES = (Path("requirements.lock"), Path("requirements-libvirt.lock")), Path("requirements.hashes")
+LOCKS = tuple(Path(f"requirements{name}.lock") for name in ("", "-libvirt", "-networks"))
+HASHES = Path("requirements.hashes")
 #: Python versions whose wheels are listed besides those of the running interpreter.
 PYTHONS = ("3.11", "3.12", "3.13")
 _PIP = (sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--no-deps", "--quiet")
@@ -27,9 +28,8 @@ def main() -> None:
         if version != f"{sys.version_info.major}.{sys.version_info.minor}":
             print(f"lock: {len(wheels)} packages for Python {version}", flush=True)
             add_hashes(found, wheels, "--only-binary=:all:", f"--python-version={version}", "--target=unused")
-    text = [
-        "# Written by `make lock` from requirements.lock and requirements-libvirt.lock; tools/ checks with it what it installs."
-    ]
+    names = ", ".join(map(str, LOCKS))
+    text = [f"# Written by `make lock` from {names}; tools/ checks with it what it installs."]
     for line in lines:
         text.append(" \\\n    ".join([line, *(f"--hash=sha256:{each}" for each in sorted(found[normal_line(line)]))]))
     HASHES.write_text("\n".join(text) + "\n", encoding="utf-8")

@@ -25,6 +25,7 @@ from xdist.workermanage import WorkerController
 #: Service that takes long to start → pattern of the imports by which a module shows that it needs the service.
 _NEEDED = {
     "Keystone": re.compile(r"^from (api\.access_world|support\.identity) import", re.MULTILINE),
+    "Neutron": re.compile(r"^from support\.real_neutron import", re.MULTILINE),
     "RabbitMQ": re.compile(r"^from support\.(broker|rabbit_ends) import", re.MULTILINE),
 }
 #: Number of new objects after which the garbage collector runs, as in `kilonova api`.

@@ -62,7 +62,26 @@ class GlanceSettings:
     log_file: str | None = None
 
 
-def save(settings: KeystoneSettings | GlanceSettings, path: Path) -> None:
+@dataclass(frozen=True, slots=True)
+class NeutronSettings:
+    """Settings of Neutron.
+
+    ``auth_url``: URL of Keystone; "": requests without a token are accepted and have all rights, for tests.
+    ``service``: account with which Neutron validates tokens and notifies the compute service. ``mechanism``: ML2
+    mechanism that binds ports, one of ``neutron_conf.MECHANISMS``.
+    """
+
+    folder: str
+    host: str
+    port: int
+    auth_url: str
+    region: str
+    service: Account
+    mechanism: str = "simulated"
+    log_file: str | None = None
+
+
+def save(settings: KeystoneSettings | GlanceSettings | NeutronSettings, path: Path) -> None:
     write_private(path, json.dumps(dataclasses.asdict(settings), indent=2) + "\n")
 
 
@@ -77,3 +96,9 @@ def load_glance(path: Path) -> GlanceSettings:
     data = json.loads(path.read_text(encoding="utf-8"))
     data["service"] = Account(**{**data["service"], "roles": tuple(data["service"]["roles"])})
     return GlanceSettings(**data)
+
+
+def load_neutron(path: Path) -> NeutronSettings:
+    data = json.loads(path.read_text(encoding="utf-8"))
+    data["service"] = Account(**{**data["service"], "roles": tuple(data["service"]["roles"])})
+    return NeutronSettings(**data)

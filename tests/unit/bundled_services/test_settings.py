@@ -6,8 +6,10 @@ from kilonova.bundled_services.settings import (
     CatalogEntry,
     GlanceSettings,
     KeystoneSettings,
+    NeutronSettings,
     load_glance,
     load_keystone,
+    load_neutron,
     save,
 )
 
@@ -22,3 +24,6 @@ def test_settings_survive_being_written_and_read(tmp_path: Path) -> None:
     glance = GlanceSettings("/d", "h", 9292, "u", "a", "RegionOne", SERVICE)
     save(glance, path)
     assert load_glance(path) == glance
+    neutron = NeutronSettings("/d", "h", 9696, "a", "RegionOne", SERVICE)
+    save(neutron, path)
+    assert load_neutron(path) == neutron

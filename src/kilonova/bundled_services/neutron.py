@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Neutron's API in one process: creates the schema, then serves ``/``. It runs in a virtual environment of its own.
+
+No other process of Neutron runs beside it: there are no agents and no broker.
+"""
+
+import argparse
+import importlib.metadata
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from kilonova.bundled_services import log_file, neutron_schema, serving, sqlite
+from kilonova.bundled_services.lasting import made_to_last
+from kilonova.bundled_services.neutron_conf import conf_text, policy_text
+from kilonova.bundled_services.private_file import write_private
+from kilonova.bundled_services.settings import NeutronSettings, load_neutron
+from kilonova.errors import ConfigurationError
+from kilonova.server.limits import Limits
+
+_PASTE = "api-paste.ini"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Run Neutron for `kilonova up`.")
+    parser.add_argument("--settings", type=Path, required=True)
+    settings = load_neutron(parser.parse_args().settings)
+    sys.argv[1:] = []  # otherwise oslo.config would parse the command line
+    with made_to_last():
+        application = prepare(settings)
+    # Neutron handles SIGTERM itself and keeps running; this call sets Kilonova's handlers in place of Neutron's.
+    serving.serve(application, settings.host, settings.port, Limits(token_needed=bool(settings.auth_url)))
+
+
+def prepare(settings: NeutronSettings) -> Callable[..., Any]:
+    """Create or update the folder as the settings describe and return the WSGI application."""
+    folder = Path(settings.folder)
+    _use_temporary_folder(folder / "tmp")
+    (folder / "locks").mkdir(mode=0o700, exist_ok=True)
+    database = folder / "neutron.db"
+    write_private(folder / "neutron.conf", conf_text(settings, database, _paste_file()))
+    write_private(folder / "policy.yaml", policy_text(settings))
+    sqlite.bring_up_to_date(database, importlib.metadata.version("neutron"), neutron_schema.migrate)
+    sqlite.lock_on_first_write()
+    os.environ["OS_NEUTRON_CONFIG_DIR"] = str(folder)
+    os.environ["OS_NEUTRON_CONFIG_FILES"] = "neutron.conf"
+    os.environ["ASGI_WORKERS"] = "1"  # without a number of workers, Neutron processes no event of OVN
+    from neutron.wsgi.api import application  # noqa: PLC0415  # the import configures Neutron
+
+    log_file.hide_sql_values()
+    log_file.take_over(settings.log_file)
+    return application  # type: ignore[no-any-return,unused-ignore]
+
+
+def _use_temporary_folder(folder: Path) -> None:
+    """Empty ``folder`` and use it for temporary files.
+
+    Neutron would read a file there that an earlier process with the same parent has written.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700)
+    os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
+
+
+def _paste_file() -> Path:
+    """Return the paste file that Neutron's package installs. Raises: ConfigurationError."""
+    for file in importlib.metadata.files("neutron") or ():
+        if file.name == _PASTE:
+            return Path(str(file.locate())).resolve()
+    raise ConfigurationError(f"The installed neutron package has no {_PASTE}.")
+
+
+if __name__ == "__main__":
+    main()

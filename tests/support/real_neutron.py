@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real Neutron for tests, on a free port and in a folder of its own, without Keystone.
+
+It has the simulated mechanism, so it binds ports on hosts of any name. Requests need no token and have all rights.
+"""
+
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import requests
+
+from kilonova.bundled_services.free_ports import LOOPBACK, free_port
+from kilonova.bundled_services.neutron_environment import neutron_python
+from kilonova.bundled_services.settings import Account, NeutronSettings, save
+
+_TIMEOUT_S = 120.0
+_NO_ONE = Account("neutron", "", "service", ())
+
+
+@dataclass(frozen=True)
+class RealNeutron:
+    """Running Neutron. ``url``: its endpoint, without ``/v2.0``."""
+
+    url: str
+    folder: Path
+
+
+@contextmanager
+def start_neutron(folder: Path) -> Iterator[RealNeutron]:
+    """Run Neutron in ``folder`` for the duration of the block. Takes five seconds or more."""
+    folder.mkdir(exist_ok=True)
+    settings = NeutronSettings(str(folder), LOOPBACK, free_port(), "", "RegionOne", _NO_ONE)
+    save(settings, folder / "settings.json")
+    command = [neutron_python(), "-m", "kilonova.bundled_services.neutron", "--settings", f"{folder}/settings.json"]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+    neutron = RealNeutron(f"http://{LOOPBACK}:{settings.port}", folder)
+    try:
+        _wait(process, neutron.url, folder / "log")
+        yield neutron
+    finally:
+        process.terminate()
+        try:
+            process.wait(20)
+        finally:
+            process.kill()
+
+
+@pytest.fixture(scope="session")
+def real_neutron(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealNeutron]:
+    """Fixture: the Neutron of the session. Tests create resources in projects of their own."""
+    with start_neutron(tmp_path_factory.mktemp("neutron")) as neutron:
+        yield neutron
+
+
+def _wait(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
+    deadline = time.monotonic() + _TIMEOUT_S
+    while True:
+        try:
+            requests.get(url, timeout=5)
+        except requests.ConnectionError:
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.05)
+        else:
+            return
