@@ -74,7 +74,7 @@ class KeepAlive(PeriodicPart):
                     "retries",
                     self.tick,
                     _TICK_S,
-                    description="Retry broken steps of workflows, ask agents for overdue replies, look for awaited events.",
+                    description="Retry broken steps, ask agents for overdue replies, look for awaited events.",
                     complaint="Retries failed",
                 ),
                 PeriodicThread(
