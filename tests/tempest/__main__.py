@@ -63,7 +63,7 @@ def main() -> int:
         "--hypervisor", choices=["simulated", "libvirt"], default="simulated", help="hypervisor of the first host"
     )
     parser.add_argument("--workers", type=int, default=2, help="number of parallel workers")
-    parser.add_argument("--patience", type=int, default=60, help="timeout for a server to become active, in seconds")
+    parser.add_argument("--timeout", type=int, default=60, help="timeout for a server to become active, in seconds")
     parser.add_argument("--json", type=Path, help="write the result of each test to this file")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="use this folder, and keep it")
     chosen = parser.parse_args()
