@@ -5,9 +5,9 @@ from typing import Any
 import libvirt
 import pytest
 
-from support.libvirt_node import LibvirtNode, libvirt_node
+from support.libvirt_node import LibvirtNode, bridged_node, libvirt_node
 
-__all__ = ["libvirt_node"]
+__all__ = ["bridged_node", "libvirt_node"]
 
 
 @pytest.fixture

@@ -14,7 +14,8 @@ therefore a subreaper, which becomes the parent instead, and runs until the last
 A keeper that runs as root gives libvirtd and QEMU mount and UTS namespaces: in them, `/run/libvirt` and similar paths
 are folders of this hypervisor node, the host name is that of the node, and the account that libvirtd requires exists.
 Cgroups and D-Bus, through which libvirt would register the guests with the system, are hidden. Processes outside of
-these namespaces are not affected.
+these namespaces are not affected. libvirtd and QEMU can also run in a given network namespace, whose bridges then
+connect the guests.
 """
 
 import contextlib
@@ -29,7 +30,7 @@ from pathlib import Path
 from kilonova.bundled_services.parent_death import die_with_parent
 
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
-_CLONE_NEWNS, _CLONE_NEWUTS = 0x00020000, 0x04000000  # linux/sched.h
+_CLONE_NEWNS, _CLONE_NEWUTS, _CLONE_NEWNET = 0x00020000, 0x04000000, 0x40000000  # linux/sched.h
 _MS_BIND, _MS_REC, _MS_SLAVE = 0x1000, 0x4000, 0x80000  # linux/mount.h
 _MNT_DETACH = 2
 _STOP_S = 10
@@ -58,16 +59,18 @@ def main() -> None:
     """Run libvirtd until it and its guests have exited.
 
     Command line arguments: pid of the parent, file descriptor to which libvirtd's pid is written, 1 to kill the guests
-    when the parent exits, folder, host name, command of libvirtd. If the folder argument is "", no namespaces are
-    created.
+    when the parent exits, folder, host name, file of a network namespace, command of libvirtd. If the folder argument
+    is "", no namespaces are created; if the file argument is "", the network namespace stays the parent's.
     """
     parent, report = int(sys.argv[1]), int(sys.argv[2])
-    ends_guests, folder, host, command = sys.argv[3] == "1", sys.argv[4], sys.argv[5], sys.argv[6:]
+    ends_guests, folder, host, network, command = sys.argv[3] == "1", *sys.argv[4:7], sys.argv[7:]
     own = os.getpid()
     try:
         _check(_libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl")
         if folder:
             _enter_namespaces(Path(folder), host)
+        if network:
+            _enter_network(network)
         daemon = subprocess.Popen(command, preexec_fn=lambda: die_with_parent(own))  # noqa: S603, PLW1509  one thread
     except PermissionError as error:
         sys.exit(f"{error.strerror}; root in this container cannot create namespaces: run as another user")
@@ -146,6 +149,14 @@ def _enter_namespaces(folder: Path, host: str) -> None:
         _, place, kind, *_ = line.split(" ")
         if kind in ("cgroup", "cgroup2"):
             _libc.umount2(place.encode(), _MNT_DETACH)  # libvirt must not see the system's cgroups
+
+
+def _enter_network(file: str) -> None:
+    """Enter a network namespace. Call this in a mount namespace of this process: its /sys is replaced."""
+    with open(file, "rb") as namespace:  # noqa: PTH123 - only the descriptor is needed
+        _check(_libc.setns(namespace.fileno(), _CLONE_NEWNET), f"entering {file}")
+    # the devices of the former network namespace are those of the present /sys
+    _check(_libc.mount(b"sysfs", b"/sys", b"sysfs", ctypes.c_ulong(0), None), "mount of /sys")
 
 
 def _kill_children(but: int) -> None:

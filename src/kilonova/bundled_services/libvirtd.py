@@ -18,6 +18,7 @@ import sys
 import time
 import uuid
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
@@ -83,22 +84,38 @@ def missing_programs() -> tuple[str, ...]:
     return tuple(name for name in _PROGRAMS if shutil.which(name, path=_PATH) is None)
 
 
+@dataclass(frozen=True, slots=True)
+class GuestNetwork:
+    """Network namespace of guests. ``namespace``: its file. ``ovs_run``: folder with the socket of its Open vSwitch."""
+
+    namespace: Path
+    ovs_run: Path | None = None
+
+
 class Libvirtd:
     """One private libvirtd. Start it from the main thread: it is killed when the thread that started it exits.
 
     ``host``: the host name that libvirtd sees; effective only for root. ``emulates``: no guest will use KVM.
     ``guests_end_with_parent``: kill the guests, too, when the process that started libvirtd exits.
+    ``network``: network namespace of libvirtd and its guests; only for root. None: that of this process.
     """
 
     name = "libvirtd"
 
     def __init__(
-        self, folder: Path, host: str | None = None, *, emulates: bool = False, guests_end_with_parent: bool = False
+        self,
+        folder: Path,
+        host: str | None = None,
+        *,
+        emulates: bool = False,
+        guests_end_with_parent: bool = False,
+        network: GuestNetwork | None = None,
     ) -> None:
         self.folder = folder.absolute()
         self._host = host or socket.gethostname()
         self.emulates = emulates
         self._guests_end = guests_end_with_parent
+        self._network = network
         self._private = os.geteuid() == 0
         self._base = short_way(self.folder, len(os.fsencode("/run/libvirt-sock" if self._private else _LONGEST)))
         self.log = self.folder / "log" / "libvirtd.log"
@@ -128,6 +145,7 @@ class Libvirtd:
         reading, writing = os.pipe()
         arguments = [str(os.getpid()), str(writing), str(int(self._guests_end))]
         arguments += [str(self.folder), self._host] if self._private else ["", ""]
+        arguments.append(str(self._network.namespace) if self._network else "")
         with (self.folder / "log" / "start.log").open("wb" if self._keeper is None else "ab") as output:
             self._keeper = subprocess.Popen(  # noqa: S603
                 [sys.executable, "-m", "kilonova.bundled_services.libvirt_keeper", *arguments, *command],
@@ -322,6 +340,8 @@ class Libvirtd:
         kept = {
             name: os.environ[name] for name in ("LANG", "LC_ALL", "TZ", "PYTHONPATH", "TMPDIR") if name in os.environ
         }
+        if self._network is not None and self._network.ovs_run is not None:
+            kept["OVS_RUNDIR"] = str(self._network.ovs_run)  # libvirt runs ovs-vsctl without naming a database
         if self._private:
             return {**kept, "PATH": _PATH, "HOME": "/root"}
         return {

@@ -80,6 +80,17 @@ class LibvirtSettings:
             min=1,
         ),
     ] = None
+    device_detach_attempts: Annotated[
+        int, Option("How often a running guest is asked to release a device that is detached.", min=1)
+    ] = 8
+    device_detach_timeout_s: Annotated[
+        int,
+        Option(
+            "Time that a running guest has to release a detached device after each request, in seconds.",
+            name="device_detach_timeout",
+            min=1,
+        ),
+    ] = 20
     realtime_scheduler_priority: Annotated[int, Option("Priority of vCPUs that run in real time.", min=1, max=99)] = 1
     disk_cachemodes: Annotated[
         tuple[str, ...],

@@ -4,7 +4,8 @@
 #   as --32 tiny_image.S -o tiny.o && ld -m elf_i386 -Ttext 0x7c00 --oformat binary tiny.o -o tiny.bin
 #
 # It says how often it was booted, on the first serial port and on the screen, and waits: for the power button, and for
-# a key on either: q powers off, r resets. Between two of the BIOS's 18 ticks a second it is halted.
+# a key on either: q powers off, r resets. A PCI device that is to be unplugged from a machine of type pc is ejected.
+# Between two of the BIOS's 18 ticks a second it is halted.
         .code16
         .globl  _start
 
@@ -17,6 +18,8 @@
         PM1_CONTROL = 0x604
         POWER_BUTTON = 0x100
         POWER_OFF = 0x2000              # sleep type 0, as QEMU means it, and the bit that goes to sleep
+        PCI_DOWN = 0xae04               # ACPI hotplug of machine type pc: slots that are to be ejected, a bit each
+        PCI_EJECT = 0xae08              # ejects the slot of the lowest bit
         OBEYS_ACPI = 0x7c00 + 445       # a byte that tiny_image.py may clear, before the table of partitions
 
 _start: cli
@@ -77,7 +80,15 @@ key:    cmp     $'q', %al
         je      reset
 2:      cmpb    $0, OBEYS_ACPI
         je      wait
-        mov     $PM1_STATUS, %dx
+        mov     $PCI_DOWN, %dx
+        in      %dx, %eax
+        inc     %eax                    # all bits are set where there is no such port
+        jz      3f
+        dec     %eax
+        jz      3f
+        mov     $PCI_EJECT, %dx
+        out     %eax, %dx
+3:      mov     $PM1_STATUS, %dx
         in      %dx, %ax
         test    $POWER_BUTTON >> 8, %ah
         jz      wait

@@ -3,8 +3,8 @@
 
 A PC with a BIOS boots the image from any disk and from a CD. The guest counts its boots, and stores the count on its
 disk. At each boot it writes a line such as ``Kilonova test image: boot 2, disks 1`` to the first serial port and to the
-screen. The power button and the key ``q`` power the guest off; the key ``r`` resets it. The guest needs very little
-memory and processor time.
+screen. The power button and the key ``q`` power the guest off; the key ``r`` resets it. On a machine of type pc it
+releases PCI devices that are detached from it. The guest needs very little memory and processor time.
 """
 
 import struct
@@ -19,13 +19,13 @@ _PARTITION_TABLE = 446
 
 #: Machine code, assembled from ``tiny_image.S``; a test in tests/guests compares the two.
 _CODE = bytes.fromhex(
-    "fa31c08ed88ec08ed0bc007cfbfcea137c00008816057db80102e8a0007308c706007e0000eb0aff06007eb80103e88c0080"
-    "3ebd7d007407ba0206b80001efbe067de89f00be1c7de89900a1007ee87b00be227de88d000fb6067504e86d00be467de87f"
-    "00f4bafd03eca8017406baf803eceb0ab401cd16740c30e4cd163c7174203c727431803ebd7d0074d8ba0006edf6c40174cf"
-    "be067de84800be2b7de84200be067de83c00be3a7de83600ba0406b80020efebaeb0fee664eba8bb007eb902008a16057d30"
-    "f6cd13c3bb0a0031c931d2f7f3524185c075f6580430e80e00e2f8c3ac84c07405e80300ebf6c350bb0700b40ecd10bafd03"
-    "eca82074fb58baf803eec3004b696c6f6e6f7661207465737420696d6167653a2000626f6f7420002c206469736b73200070"
-    "6f77657220627574746f6e0d0a00706f776572696e67206f66660d0a00"
+    "fa31c08ed88ec08ed0bc007cfbfcea137c00008816177db80102e8b2007308c706007e0000eb0aff06007eb80103e89e0080"
+    "3ebd7d007407ba0206b80001efbe187de8b100be2e7de8ab00a1007ee88d00be347de89f000fb6067504e87f00be587de891"
+    "00f4bafd03eca8017406baf803eceb0ab401cd16740c30e4cd163c7174323c727443803ebd7d0074d8ba04ae66ed66407409"
+    "66487405ba08ae66efba0006edf6c40174bdbe187de84800be3d7de84200be187de83c00be4c7de83600ba0406b80020efeb"
+    "9cb0fee664eb96bb007eb902008a16177d30f6cd13c3bb0a0031c931d2f7f3524185c075f6580430e80e00e2f8c3ac84c074"
+    "05e80300ebf6c350bb0700b40ecd10bafd03eca82074fb58baf803eec3004b696c6f6e6f7661207465737420696d6167653a"
+    "2000626f6f7420002c206469736b732000706f77657220627574746f6e0d0a00706f776572696e67206f66660d0a00"
 )
 
 # A bootable CD has 16 reserved sectors, then a descriptor, then a boot record, which contains the number of the boot

@@ -7,7 +7,7 @@ The disks and the domain XML of a kept guest are in a separate folder; libvirt h
 from dataclasses import dataclass, replace
 
 from kilonova.compute.virt.base import ShutdownTimeout
-from kilonova.compute.virt.libvirt.domain.marks import GuestMark, Origin, read_mark
+from kilonova.compute.virt.libvirt.domain.marks import GuestMark, Origin, read_mark, with_mark
 from kilonova.compute.virt.libvirt.domains import OwnDomain
 from kilonova.compute.virt.libvirt.hypervisor import LibvirtHost
 from kilonova.compute.virt.libvirt.power import Power
@@ -109,5 +109,5 @@ class ColdMoves:
         domain.remark(mark)
         noted = self.host.noted(domain.uuid)
         if noted is not None:
-            self.host.note(domain.uuid, noted.replace(domain.mark.xml(), mark.xml()))
+            self.host.note(domain.uuid, with_mark(noted, mark))
         return OwnDomain(domain.handle, mark)

@@ -12,6 +12,7 @@ from kilonova.compute.virt.libvirt.consoles import Consoles
 from kilonova.compute.virt.libvirt.diagnostics import Diagnostics
 from kilonova.compute.virt.libvirt.hypervisor import LibvirtHost
 from kilonova.compute.virt.libvirt.image_cache import ImageCache
+from kilonova.compute.virt.libvirt.interfaces import Interfaces
 from kilonova.compute.virt.libvirt.power import Power
 from kilonova.compute.virt.libvirt.reboots import Reboots
 from kilonova.compute.virt.libvirt.rescues import Rescues
@@ -26,6 +27,7 @@ from kilonova.model.guest_diagnostics import GuestDiagnostics
 from kilonova.model.host import NodeReport
 from kilonova.model.image_data import CacheResult, ImageData
 from kilonova.model.instance import GuestSpec, PowerState
+from kilonova.model.network_info import Vif
 from kilonova.periodic import PeriodicThread
 
 
@@ -49,6 +51,7 @@ class LibvirtDriver:
         self._diagnostics = Diagnostics(self.host)
         self._cold_moves = ColdMoves(self.host, self._power)
         self._snapshots = Snapshots(self.host)
+        self._interfaces = Interfaces(self.host)
         self._image_cache = ImageCache(self.host)
 
     # --- VirtDriver ---------------------------------------------------------------------------------------------------
@@ -152,6 +155,12 @@ class LibvirtDriver:
 
     def discard_snapshot(self, uuid: str) -> None:
         self._snapshots.discard_snapshot(uuid)
+
+    def attach_interface(self, uuid: str, vif: Vif) -> None:
+        self._interfaces.attach_interface(uuid, vif)
+
+    def detach_interface(self, uuid: str, vif: Vif) -> None:
+        self._interfaces.detach_interface(uuid, vif)
 
     def cache_image(self, image: ImageData) -> CacheResult:
         return self._image_cache.cache_image(image)

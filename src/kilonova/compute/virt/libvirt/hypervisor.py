@@ -2,6 +2,7 @@
 """Shared part of the libvirt driver: connection, domains, disks, and the definition of guests."""
 
 import os
+import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
@@ -50,6 +51,7 @@ class LibvirtHost:
         self.changes = PowerChanges(self.states)
         self.serial_ports = SerialPorts(self.consoles.serial_reached_at, self.consoles.serial_ports)
         self.console_logs = console_logs.ConsoleLogs(setup.folder)
+        self.closing = threading.Event()
 
     def _happened(self, uuid: str, event: int) -> None:
         if event in _REDEFINED:
@@ -76,6 +78,7 @@ class LibvirtHost:
         return {**kept, **{domain.uuid: domain.mark.ordered_at for domain in self.domains.all()}}
 
     def close(self) -> None:
+        self.closing.set()
         self.console_logs.stop()
         self.connection.close()
 

@@ -124,6 +124,17 @@ def read_mark(text: str) -> GuestMark | None:
     )
 
 
+def with_mark(domain: str, mark: GuestMark) -> str:
+    """Return the XML of a domain that has a mark with another mark instead."""
+    root = ET.fromstring(domain)  # noqa: S314 - the XML is from this process, or from libvirt
+    metadata = root.find("metadata")
+    if metadata is not None:
+        for old in metadata.findall(_TAG):
+            metadata.remove(old)
+        metadata.append(ET.fromstring(mark.xml()))  # noqa: S314 - the XML is from this process
+    return ET.tostring(root, encoding="unicode")
+
+
 def _administrator(guest: GuestSpec) -> str:
     named = read_property(guest.image_properties, "os_admin_user")
     is_windows = (read_property(guest.image_properties, "os_type") or "").lower() == "windows"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kilonova.compute.virt.libvirt.domain.marks import NAMESPACE, GuestMark, Origin, read_mark
+from kilonova.compute.virt.libvirt.domain.marks import NAMESPACE, GuestMark, Origin, read_mark, with_mark
 from kilonova.compute.virt.libvirt.domain.network_cards import CardStyle
 from kilonova.model.instance import GuestSpec
 
@@ -60,3 +60,13 @@ def test_a_guest_bears_when_it_was_ordered_and_whose_it_is() -> None:
     mark = GuestMark.of(guest, Origin.MOVED)
     assert (mark.uuid, mark.ordered_at, mark.origin) == ("u", AT, Origin.MOVED)
     assert (mark.name, mark.flavor, mark.image, mark.project) == ("web", "2 VCPU, 64 MiB, 1 GiB", "i", "p")
+
+
+@pytest.mark.parametrize("prefix", ["kilonova", "other"])
+def test_the_mark_of_a_domain_is_replaced(prefix: str) -> None:
+    old, new = GuestMark("u", AT, Origin.MOVED), GuestMark("u", AT, Origin.SPAWNED, cards=CardStyle("e1000"))
+    domain = f"<domain><metadata>{old.xml().replace('kilonova:', prefix + ':').replace(':kilonova=', f':{prefix}=')}"
+    marked = with_mark(f"{domain}<keep/></metadata><devices/></domain>", new)
+    assert read_mark(marked) == new
+    assert "<keep" in marked
+    assert "<devices" in marked
