@@ -50,7 +50,7 @@ ALLOWED: dict[str, set[str]] = {
     "metrics": {"conductor", "db", "errors"},
     "notifications": {"clock", "conductor", "db", "errors", "identifiers", "logs", "model", "periodic"},
     "images": {"logs", "model", "errors"},
-    "network": {"errors", "model"},
+    "network": {"deadline", "errors", "logs", "model"},
     "identity": {"logs", "model", "errors"},
     "bundled_services": {"errors", "logs", "server"},
     "console_proxy": {"errors", "model", "process_parts"},

@@ -34,11 +34,13 @@ _SPAN = re.compile(r"`([^`\n]+(?:\n[^`\n]+)?)`")
 #: Sections of the files of other services, which pages quote.
 _OF_OTHERS = {"placement", "placement_database", "filter:authtoken"}
 #: Options of Nova of which pages say that they have no effect.
-_OF_NOVA = {("glance", "verify_glance_signatures"), ("pci", "report_in_placement")}
+_OF_NOVA = {
+    ("glance", "verify_glance_signatures"), ("pci", "report_in_placement"), ("service_user", "send_service_user_token"),
+}  # fmt: skip
 #: Options of the stock client that pages name without their command.
 _OF_THE_CLIENT = {"--deleted", "--os-domain-name", "--os-system-scope", "--serial", "--wait"}
 #: Sections that hold the credentials of a user, with the options of keystoneauth.
-_CREDENTIALS = ("keystone_authtoken", "service_user", "glance", "nova", "keystone", "oslo_limit")
+_CREDENTIALS = ("keystone_authtoken", "service_user", "glance", "neutron", "nova", "keystone", "oslo_limit")
 
 
 def _prose(text: str) -> str:

@@ -17,6 +17,7 @@ _TRACKED = (
     "the scheduler always knows exactly which servers are on a host, from the change log of its database. "
     "Hosts send no instance updates that could be turned off, and no filter queries the database for each request."
 )
+_METADATA = "there is no metadata service."
 _SPICE = "this release has no SPICE console proxy."
 _RETRIED = "the guest of a deleted server is removed as soon as its host is reachable, see docs/failures.md."
 
@@ -31,7 +32,7 @@ INEFFECTIVE: Mapping[str, tuple[cfg.Opt, ...]] = {
         cfg.IntOpt("volume_usage_poll_interval", default=0, help="there is no volume service."),
         cfg.IntOpt("instance_delete_interval", default=300, help=_RETRIED),
         cfg.IntOpt("maximum_instance_delete_attempts", default=5, help=_RETRIED),
-        cfg.IntOpt("metadata_workers", min=1, help="there is no metadata service."),
+        cfg.IntOpt("metadata_workers", min=1, help=_METADATA),
         cfg.IntOpt(
             "periodic_fuzzy_delay", default=60, help="periodic tasks of different processes do not delay each other."
         ),
@@ -83,6 +84,11 @@ INEFFECTIVE: Mapping[str, tuple[cfg.Opt, ...]] = {
     "spice": (
         cfg.StrOpt("html5proxy_host", default="0.0.0.0", help=_SPICE),  # noqa: S104 - Nova's default
         cfg.PortOpt("html5proxy_port", default=6082, help=_SPICE),
+    ),
+    "neutron": (
+        cfg.ListOpt("physnets", default=[], help="no NUMA affinity of physical networks is known to the scheduler."),
+        cfg.BoolOpt("service_metadata_proxy", default=False, help=_METADATA),
+        cfg.StrOpt("metadata_proxy_shared_secret", default="", secret=True, help=_METADATA),
     ),
     "cinder": (cfg.BoolOpt("cross_az_attach", default=True, help="there is no volume service."),),
     "workarounds": (

@@ -1,23 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keystone sessions and clients made from nova.conf's sections, such as [keystone_authtoken] and [oslo_limit]."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import requests
 from keystoneauth1 import exceptions, loading
 from keystoneauth1.adapter import Adapter
-from keystoneauth1.session import Session
+from keystoneauth1.session import Session, TCPKeepAliveAdapter
 
 from kilonova.errors import ConfigurationError, NotFound, Unavailable
 from kilonova.identity.limits import LimitSource
 from kilonova.identity.projects import AnyProject, KeystoneProjects, Projects
 
-_IMAGES, _COMPUTE, _SERVICE_USER = "glance", "nova", "service_user"
+_IMAGES, _COMPUTE, _NETWORK, _SERVICE_USER = "glance", "nova", "neutron", "service_user"
 _TOKENS, _LIMITS = "keystone_authtoken", "oslo_limit"
 #: Read timeout for the image service in seconds, used if [glance] timeout is unset.
 _SILENCE_S = 60.0
 #: Timeout for the compute API in seconds, used if [nova] timeout is unset.
 _ANSWER_S = 10.0
+#: Timeout for the network service in seconds, used if [neutron] timeout is unset.
+_NETWORK_ANSWER_S = 30.0
+#: Number of idle connections to the network service that are kept. Threads of a process limit the number of busy ones.
+_NETWORK_CONNECTIONS = 32
 #: Options that oslo.limit adds to keystoneauth's login options.
 _SERVICE = ("endpoint_id", "endpoint_service_type", "endpoint_service_name", "endpoint_region_name")
 
@@ -118,20 +123,42 @@ def compute_adapter_of(conf: Any) -> Adapter | None:
     return loading.load_adapter_from_conf_options(conf, _COMPUTE, session=session, connect_retries=0)
 
 
-def _own_session(conf: Any, service: str, timeout_s: float) -> Session | None:
-    """Return a session of Kilonova's own user, with the credentials in section ``service`` or else [service_user].
+def network_adapter_of(conf: Any) -> Adapter | None:
+    """Return a client of the network service, with the credentials of Kilonova's own user in [neutron].
 
-    ``timeout_s``: timeout in seconds if the section sets none. Raises: ConfigurationError.
+    Return None if [neutron] has no credentials: then there is no network service. The client connects on first use.
+    Raises: ConfigurationError.
     """
-    for group in (service, _SERVICE_USER):
+    loading.register_adapter_conf_options(conf, _NETWORK, include_deprecated=False)
+    for option, default in (("service_type", "network"), ("valid_interfaces", ["internal", "public"])):
+        conf.set_default(option, default, group=_NETWORK)
+    connections = requests.Session()
+    for scheme in ("http://", "https://"):
+        connections.mount(scheme, TCPKeepAliveAdapter(pool_maxsize=_NETWORK_CONNECTIONS))
+    session = _own_session(conf, _NETWORK, _NETWORK_ANSWER_S, login=(_NETWORK,), session=connections)
+    if session is None:
+        return None
+    return loading.load_adapter_from_conf_options(conf, _NETWORK, session=session)
+
+
+def _own_session(
+    conf: Any, service: str, timeout_s: float, *, login: Sequence[str] = (), **options: Any
+) -> Session | None:
+    """Return a session of Kilonova's own user; None if no section has credentials.
+
+    ``login``: the sections that may have them; by default section ``service``, then [service_user]. ``timeout_s``:
+    timeout in seconds if the section sets none. ``options``: options of the session. Raises: ConfigurationError.
+    """
+    sections = login or (service, _SERVICE_USER)
+    for group in sections:
         loading.register_auth_conf_options(conf, group)
         loading.register_session_conf_options(conf, group)
-    named = [group for group in (service, _SERVICE_USER) if conf[group].auth_section or conf[group].auth_type]
+    named = [group for group in sections if conf[group].auth_section or conf[group].auth_type]
     if not named:
         return None
     try:
         auth = loading.load_auth_from_conf_options(conf, named[0])
-        session = loading.load_session_from_conf_options(conf, service, auth=auth)
+        session = loading.load_session_from_conf_options(conf, service, auth=auth, **options)
     except (exceptions.ClientException, exceptions.AuthPluginException) as error:
         raise ConfigurationError(f"[{named[0]}] has no valid credentials for Kilonova's user: {error}") from error
     session.timeout = session.timeout or timeout_s

@@ -119,8 +119,6 @@ def _matches(resource: Stored, key: str, wanted: object) -> bool:
     values = _values(wanted)
     if key == "fixed_ips":
         return any(_address_matches(fixed, values) for fixed in resource["fixed_ips"])
-    if key == "name" and not values:
-        return True
     found = resource.get(key)
     if isinstance(found, list):
         return any(each in found for each in values)

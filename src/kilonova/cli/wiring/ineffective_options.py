@@ -14,7 +14,7 @@ _OF_LIBRARIES = frozenset(
     {
         *("keystone_authtoken", "oslo_policy", "oslo_middleware", "oslo_concurrency", "oslo_limit"),
         *("oslo_versionedobjects", "oslo_reports", "cors", "healthcheck", "profiler", "service_user", "nova", "ssl"),
-        "audit_middleware_notifications",
+        *("audit_middleware_notifications", "neutron"),
     }
 )
 """Sections of libraries, each of which registers its options itself when it is first used."""
@@ -57,8 +57,10 @@ def _options_in(file: str) -> Sequence[tuple[str, str]]:
 
 
 def _why(conf: Any, scheduler: SchedulerConfig, section: str, name: str) -> str | None:
-    if section in _OF_LIBRARIES or (section == _BROKER and conf[_NOTIFIES].driver):
-        return None  # the library to which the section belongs reads its options itself
+    if section == _BROKER and conf[_NOTIFIES].driver:
+        return None  # oslo.messaging reads the section itself
+    if section in _OF_LIBRARIES:
+        return without_effect(section, name)
     if not _is_known(conf, section, name):
         return "the option does not exist."
     if (reason := without_effect(section, name)) is not None:

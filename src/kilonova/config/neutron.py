@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""[neutron]: the network service. keystoneauth registers the options of credentials, endpoint and connections."""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from kilonova.config.option import Option
+
+
+@dataclass(frozen=True, slots=True)
+class NeutronSettings:
+    """Use of the network service. Units: seconds where the name ends in ``_s``."""
+
+    GROUP: ClassVar[str] = "neutron"
+
+    http_retries: Annotated[
+        int,
+        Option("Number of times that a request which only reads is repeated if the service does not answer.", min=0),
+    ] = 3
+    extension_sync_interval_s: Annotated[
+        int,
+        Option(
+            "Seconds for which the list of extensions of the service is kept.", name="extension_sync_interval", min=0
+        ),
+    ] = 600
+    default_floating_pool: Annotated[
+        str, Option("External network of new floating IPs whose request names none: its name or id.")
+    ] = "nova"

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A network client that remembers networks, subnets and extensions for a short time.
+
+Remembered are only resources that a list by id returned, for each token, and only those on which a server can be built:
+a network without subnets is asked for again, since its user is probably about to create one.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Hashable, Sequence
+
+from cachetools import TTLCache
+
+from kilonova.network.client import NetworkClient, Resource
+
+_KINDS = frozenset({"networks", "subnets"})
+_KEPT_S = 5.0
+_KEPT_RESOURCES = 4096
+_Key = tuple[str, str | None, Hashable, str]
+
+
+class CachedClient:
+    """A ``NetworkClient`` in front of another one. Thread-safe; no request is sent under its lock.
+
+    ``extensions_s``: seconds for which the list of extensions is kept.
+    """
+
+    def __init__(
+        self, client: NetworkClient, *, extensions_s: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._client = client
+        self._lock = threading.Lock()
+        self._kept: TTLCache[_Key, Resource] = TTLCache(_KEPT_RESOURCES, _KEPT_S, timer=clock)
+        self._extensions: TTLCache[str | None, Sequence[Resource]] = TTLCache(1, extensions_s, timer=clock)
+
+    def list(self, kind: str, *, token: str | None = None, **filters: object) -> Sequence[Resource]:
+        if kind == "extensions" and not filters:
+            return self._list_extensions()
+        ids = filters.get("id")
+        if kind not in _KINDS or not isinstance(ids, list | tuple) or not filters.keys() <= {"id", "fields"}:
+            return self._client.list(kind, token=token, **filters)
+        fields = _hashable(filters.get("fields"))
+        keys = {each: (kind, token, fields, each) for each in ids}
+        with self._lock:
+            found = {each: kept for each, key in keys.items() if (kept := self._kept.get(key)) is not None}
+        missing = [each for each in keys if each not in found]
+        if missing:
+            fresh = {each["id"]: each for each in self._client.list(kind, token=token, **{**filters, "id": missing})}
+            with self._lock:
+                for each, resource in fresh.items():
+                    if kind != "networks" or resource.get("subnets"):
+                        self._kept[keys.get(each, (kind, token, fields, each))] = resource
+            found |= fresh
+        return [found[each] for each in keys if each in found]
+
+    def show(self, kind: str, resource_id: str, *, token: str | None = None) -> Resource:
+        return self._client.show(kind, resource_id, token=token)
+
+    def create(self, kind: str, values: Resource, *, token: str | None = None) -> Resource:
+        return self._client.create(kind, values, token=token)
+
+    def update(
+        self, kind: str, resource_id: str, values: Resource, *, token: str | None = None, revision: int | None = None
+    ) -> Resource:
+        return self._client.update(kind, resource_id, values, token=token, revision=revision)
+
+    def delete(self, kind: str, resource_id: str, *, token: str | None = None) -> None:
+        self._client.delete(kind, resource_id, token=token)
+
+    def call(self, method: str, path: str, body: Resource | None = None, *, token: str | None = None) -> Resource:
+        return self._client.call(method, path, body, token=token)
+
+    def _list_extensions(self) -> Sequence[Resource]:
+        """Return the extensions, which are the same for all users."""
+        with self._lock:
+            kept = self._extensions.get(None)
+        if kept is None:
+            kept = self._client.list("extensions")
+            with self._lock:
+                self._extensions[None] = kept
+        return kept
+
+
+def _hashable(fields: object) -> Hashable:
+    return tuple(fields) if isinstance(fields, Sequence | set | frozenset) else str(fields)

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+from kilonova.network.cached_client import CachedClient
+from kilonova.network.client import NetworkClient
+from support.fake_neutron import FakeNeutron
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def cached(fake: FakeNeutron) -> tuple[NetworkClient, Clock]:
+    clock = Clock()
+    return CachedClient(fake, extensions_s=600, clock=clock), clock
+
+
+def test_networks_are_asked_for_once_in_five_seconds() -> None:
+    fake = FakeNeutron()
+    client, clock = cached(fake)
+    networks = [fake.make_network(str(n), v4=f"10.{n}.0.0/24") for n in range(3)]
+    assert [each["id"] for each in client.list("networks", id=networks[:2])] == networks[:2]
+    assert [each["id"] for each in client.list("networks", id=networks)] == networks
+    assert client.list("networks", id=[networks[1]])[0]["name"] == "1"
+    assert fake.faults.count("GET networks") == 2
+    fake.update("networks", networks[0], {"name": "new"})
+    clock.now = 5.1
+    assert client.list("networks", id=networks)[0]["name"] == "new"
+    assert fake.faults.count("GET networks") == 3
+
+
+def test_what_one_user_sees_is_not_shown_to_another() -> None:
+    fake = FakeNeutron()
+    fake.user("demo-token", "demo")
+    fake.user("other-token", "other")
+    client, _ = cached(fake)
+    network = fake.make_network()
+    assert client.list("networks", id=[network])
+    assert client.list("networks", id=[network], token="demo-token")
+    assert client.list("networks", id=[network], token="other-token") == []
+    assert client.list("networks", id=[network], fields=["id"]) == [{"id": network}]
+
+
+def test_what_is_missing_or_has_no_subnets_is_asked_for_again() -> None:
+    fake = FakeNeutron()
+    client, _ = cached(fake)
+    network = fake.make_network(v4=None)
+    for _ in range(2):
+        assert len(client.list("networks", id=[network, "missing"])) == 1
+    assert fake.faults.count("GET networks") == 2
+    subnet = fake.create("subnets", {"network_id": network, "cidr": "10.1.0.0/24"})["id"]
+    assert client.list("networks", id=[network])[0]["subnets"] == [subnet]
+    for _ in range(2):
+        assert client.list("subnets", id=[subnet])[0]["cidr"] == "10.1.0.0/24"
+    assert fake.faults.count("GET subnets") == 1
+
+
+def test_extensions_are_kept_for_the_time_that_an_option_says() -> None:
+    fake = FakeNeutron(extensions=["dns-integration"])
+    client, clock = cached(fake)
+    for now, calls in ((0.0, 1), (599.0, 1), (601.0, 2)):
+        clock.now = now
+        assert {"alias": "dns-integration", "name": "dns-integration"} in client.list("extensions", token="any")
+        assert fake.faults.count("GET extensions") == calls
+    never = CachedClient(fake, extensions_s=0)
+    never.list("extensions")
+    never.list("extensions")
+    assert fake.faults.count("GET extensions") == 4
+
+
+def test_everything_else_is_passed_on() -> None:
+    fake = FakeNeutron()
+    client, _ = cached(fake)
+    network = fake.make_network()
+    for _ in range(2):
+        port = client.create("ports", {"network_id": network})
+        client.update("ports", port["id"], {"name": "n"}, revision=port["revision_number"])
+        assert client.show("ports", port["id"])["name"] == "n"
+        assert client.call("GET", f"/ports/{port['id']}/bindings") == {"bindings": []}
+        client.delete("ports", port["id"])
+        assert client.list("networks", name="private")
+    assert fake.faults.counts() == {
+        "POST ports": 2, "PUT ports": 2, "GET ports/": 2, "GET ports/bindings": 2, "DELETE ports": 2, "GET networks": 2
+    }  # fmt: skip
