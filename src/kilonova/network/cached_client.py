@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A network client that remembers networks, subnets and extensions for a short time.
+"""A network client that remembers networks, subnets, names of security groups, and extensions for a short time.
 
 Remembered are only resources that a list by id returned, for each token, and only those on which a server can be built:
 a network without subnets is asked for again, since its user is probably about to create one.
@@ -7,13 +7,15 @@ a network without subnets is asked for again, since its user is probably about t
 
 import threading
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 
 from cachetools import TTLCache
 
 from kilonova.network.client import NetworkClient, Resource
 
-_KINDS = frozenset({"networks", "subnets"})
+_KINDS = frozenset({"networks", "subnets", "security-groups"})
+#: Attributes of security groups that are remembered.
+_NAMES = (("id", "name"), ["id", "name"])
 _KEPT_S = 5.0
 _KEPT_RESOURCES = 4096
 _Key = tuple[str, str | None, Hashable, str]
@@ -37,7 +39,7 @@ class CachedClient:
         if kind == "extensions" and not filters:
             return self._list_extensions()
         ids = filters.get("id")
-        if kind not in _KINDS or not isinstance(ids, list | tuple) or not filters.keys() <= {"id", "fields"}:
+        if not isinstance(ids, list | tuple) or not _is_remembered(kind, filters):
             return self._client.list(kind, token=token, **filters)
         fields = _hashable(filters.get("fields"))
         keys = {each: (kind, token, fields, each) for each in ids}
@@ -79,6 +81,13 @@ class CachedClient:
             with self._lock:
                 self._extensions[None] = kept
         return kept
+
+
+def _is_remembered(kind: str, filters: Mapping[str, object]) -> bool:
+    """Whether resources of a list by id are remembered. Rules of security groups never are."""
+    if kind not in _KINDS or not filters.keys() <= {"id", "fields"}:
+        return False
+    return kind != "security-groups" or filters.get("fields") in _NAMES
 
 
 def _hashable(fields: object) -> Hashable:

@@ -28,7 +28,7 @@ _OVER_QUOTA = "OverQuota"
 def error_of(status: int, body: Any) -> KilonovaError:
     """Return the error for a response. ``body``: its JSON, or None if it has none."""
     if status in {401, 408, 429} or status >= 500 or status < 400:
-        return Unavailable(f"The network service answered {status}.")
+        return Unavailable(f"The network service answered {status}.", status=status)
     kind, message = _explanation(body)
     of_status = _CLASSES.get(status, InvalidRequest)
     found = OverQuota if kind == _OVER_QUOTA else of_status

@@ -89,6 +89,11 @@ def delete(client: NetworkClient, port_id: str) -> None:
         client.delete("ports", port_id)
 
 
+def without_host(profile: Mapping[str, object] | None) -> Mapping[str, object]:
+    """Return a port's profile without the facts of its host."""
+    return {key: value for key, value in (profile or {}).items() if key not in _OF_HOST}
+
+
 def update(client: NetworkClient, port: Resource, values: Resource) -> Resource | None:
     """Change a port; return it, or None if it does not exist any more.
 
@@ -113,6 +118,5 @@ def update(client: NetworkClient, port: Resource, values: Resource) -> Resource 
 
 def _profile_without_host(port: Resource) -> Mapping[str, Any]:
     """Return the change that removes the host's facts from a port's profile; empty if it has none."""
-    profile = port[PROFILE] or {}
-    kept = {key: value for key, value in profile.items() if key not in _OF_HOST}
-    return {PROFILE: kept} if kept != profile else {}
+    kept = without_host(port[PROFILE])
+    return {PROFILE: kept} if kept != (port[PROFILE] or {}) else {}

@@ -64,5 +64,5 @@ def error_of(fault: Fault) -> KilonovaError | None:
         case Fault.CONFLICT:
             return Conflict("There was a conflict when trying to complete your request.")
         case Fault.ERROR:
-            return Unavailable("The network service answered 500.")
+            return Unavailable("The network service answered 500.", status=500)
     return None

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kilonova.errors import Conflict, InvalidRequest, NotFound
+from kilonova.errors import Conflict, InvalidRequest, NotFound, Unavailable
 from support.fake_neutron import addresses, floating, security
 from support.fake_neutron.store import Store, Stored, User, forbidden, shown
 
@@ -114,13 +114,16 @@ class Ports:
         if method == "POST":
             if host in bindings:
                 raise Conflict(f"Binding for port {port['id']} on host {host} already exists.")
+            if host in self.unbindable:
+                raise Unavailable("The network service answered 500.", status=500)
             asked = body["binding"]
             bindings[host] = self._binding(
                 host, asked.get("vnic_type", "normal"), asked.get("profile") or {}, "INACTIVE"
             )
             return {"binding": bindings[host]}
         if host not in bindings:
-            raise NotFound(f"Binding for port {port['id']} for host {host} could not be found.")
+            text = f"Binding for port {port['id']} for host {host} could not be found."
+            raise NotFound(text, type="PortBindingNotFound")
         if method == "DELETE":
             del bindings[host]
             if host == port["binding:host_id"]:

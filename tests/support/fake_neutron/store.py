@@ -70,7 +70,8 @@ class Store:
         """Return a resource that the user can see. Raises: NotFound."""
         found = self[kind].get(resource_id)
         if found is None or not self.sees(user, kind, found):
-            raise NotFound(_MISSING[kind].format(resource_id))
+            name = SINGULAR[kind].title().replace("_", "")
+            raise NotFound(_MISSING[kind].format(resource_id), type=f"{name}NotFound")
         return found
 
     def owned(self, kind: str, resource_id: str, user: User, action: str) -> Stored:

@@ -56,6 +56,18 @@ def test_what_is_missing_or_has_no_subnets_is_asked_for_again() -> None:
     assert fake.faults.count("GET subnets") == 1
 
 
+def test_names_of_security_groups_are_remembered_their_rules_are_not() -> None:
+    fake = FakeNeutron()
+    client, _ = cached(fake)
+    group = fake.create("security-groups", {"name": "web", "project_id": "demo"})["id"]
+    for _ in range(2):
+        assert client.list("security-groups", id=[group], fields=("id", "name")) == [{"id": group, "name": "web"}]
+    assert fake.faults.count("GET security-groups") == 1
+    for _ in range(2):
+        assert client.list("security-groups", id=[group])[0]["security_group_rules"]
+    assert fake.faults.count("GET security-groups") == 3
+
+
 def test_extensions_are_kept_for_the_time_that_an_option_says() -> None:
     fake = FakeNeutron(extensions=["dns-integration"])
     client, clock = cached(fake)

@@ -39,6 +39,7 @@ def test_refusals_keep_neutrons_message(status: int, kind: str, expected: type[E
 def test_failures_do_not_show_the_body(status: int) -> None:
     error = error_of(status, {"NeutronError": {"type": "X", "message": "Traceback: password"}})
     assert (type(error), error.message) == (Unavailable, f"The network service answered {status}.")
+    assert error.fields == {"status": status}
 
 
 @pytest.mark.parametrize(
