@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files of a config drive, in the two layouts that guests expect: OpenStack's and EC2's.
 
-Source: OpenStack's metadata reference, which names the additions of each version. Kilonova has no network service, so
-``network_data.json`` lists no networks.
+Source: OpenStack's metadata reference, which names the additions of each version.
 """
 
 import base64
@@ -14,6 +13,7 @@ import orjson
 
 from kilonova.model.config_drive import ConfigDrive
 from kilonova.model.instance import GuestSpec
+from kilonova.model.network_data import first_fixed_address, first_floating_address, network_data, tagged_devices
 
 #: All versions of OpenStack's layout, oldest first; ``latest`` stands for the last of them.
 VERSIONS = (
@@ -52,7 +52,7 @@ def _openstack_files(guest: GuestSpec, drive: ConfigDrive, version: str, seed: s
     if version >= _VENDOR_DATA:
         yield "vendor_data.json", dict(drive.vendor_data)
     if version >= _NETWORK_DATA:
-        yield "network_data.json", {"links": [], "networks": [], "services": []}
+        yield "network_data.json", network_data(guest.vifs)
     if version >= _VENDOR_DATA_2:
         yield "vendor_data2.json", {"static": dict(drive.vendor_data)}
 
@@ -77,7 +77,7 @@ def _meta_data(guest: GuestSpec, drive: ConfigDrive, version: str, seed: str) ->
     if version >= _NETWORK_DATA:
         data["project_id"] = guest.project_id
     if version >= _DEVICES:
-        data["devices"] = []
+        data["devices"] = tagged_devices(guest.vifs, version)
     if version >= _DEDICATED_CPUS:
         data["dedicated_cpus"] = sorted(vcpu for cell in guest.reserved.cells for vcpu, _ in cell.pinning)
     return data
@@ -95,12 +95,12 @@ def _ec2(guest: GuestSpec, drive: ConfigDrive) -> Mapping[str, Any]:
         "instance-id": f"i-{guest.name.rpartition('-')[2]}",
         "instance-type": drive.flavor_name,
         "local-hostname": host_name,
-        "local-ipv4": "",
+        "local-ipv4": first_fixed_address(guest.vifs),
         "placement": {"availability-zone": drive.availability_zone},
         "public-hostname": host_name,
-        "public-ipv4": "",
+        "public-ipv4": first_floating_address(guest.vifs),
         "reservation-id": drive.reservation_id,
-        "security-groups": [],
+        "security-groups": [name for vif in guest.vifs for name in vif.security_groups],
     }
     if drive.key is not None:
         data["public-keys"] = {"0": {"openssh-key": drive.key.data}}

@@ -9,6 +9,7 @@ import pytest
 from kilonova.compute.config_drives import files_of, iso9660_of
 from kilonova.model.config_drive import ConfigDrive
 from support.drives import DRIVE, GUEST, Drive
+from support.interfaces import interface
 
 LATEST = "openstack/latest"
 
@@ -85,6 +86,17 @@ def test_as_ec2_says_it(drive: Drive) -> None:
         assert data["public-keys"] == {"0": {"openssh-key": "ssh-ed25519 AAAA me"}}
         assert (data["ami-launch-index"], data["instance-type"], data["reservation-id"]) == (2, "m1.small", "r-1")
         assert drive.files[f"ec2/{version}/user-data"] == b"#!/bin/sh\x00\xff"
+
+
+def test_interfaces_are_in_both_layouts() -> None:
+    vif = interface("private", "10.0.0.5", floating=("172.24.4.9",), security_groups=("default",), tag="nic1")
+    drive = Drive(iso9660_of(files_of(replace(GUEST, vifs=(vif,)), DRIVE)))
+    (link,) = drive.json(f"{LATEST}/network_data.json")["links"]
+    assert link["ethernet_mac_address"] == vif.mac
+    assert drive.json(f"{LATEST}/network_data.json")["networks"][0]["type"] == "ipv4_dhcp"
+    assert drive.json(f"{LATEST}/meta_data.json")["devices"][0]["tags"] == ["nic1"]
+    ec2 = drive.json("ec2/latest/meta-data.json")
+    assert (ec2["local-ipv4"], ec2["public-ipv4"], ec2["security-groups"]) == ("10.0.0.5", "172.24.4.9", ["default"])
 
 
 def test_what_nobody_gave_is_not_there() -> None:
