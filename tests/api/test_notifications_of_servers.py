@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from kilonova.db import instance_networks
 from kilonova.db.core import tables as t
 from kilonova.model.audit_periods import AuditPeriods, Period
 from kilonova.notifications.message import Format
 from kilonova.notifications.usage_audit import UsageAudit
 from support.control import IMAGE
+from support.interfaces import interface
 from support.notified_cloud import SECRET, USER_DATA, World, here, names, pair
 from support.recorded_notifications import data
 from support.waiting import wait_until
@@ -288,3 +290,19 @@ def test_nothing_secret_is_ever_sent(notified: World) -> None:
     everything = json.dumps([[each.event_type, each.payload] for each in notified.sink.messages], default=str)
     for secret in (SECRET, USER_DATA, "correct-horse", "token"):
         assert secret not in everything
+
+
+def test_addresses_are_told_by_operations_and_by_the_api(notified: World, notified_server: dict[str, Any]) -> None:
+    uuid = notified_server["id"]
+    vif = interface("private", "10.0.0.5")
+    notified.control.process.database.write(lambda tx: instance_networks.store_info(tx, uuid, (vif,)))
+    notified.act(notified_server, pause=None)
+    notified.act(notified_server, unpause=None)
+    notified.act(notified_server, lock=None)
+    notified.act(notified_server, unlock=None)
+    for message in notified.new():
+        (address,) = data(message)["ip_addresses"]
+        assert address["nova_object.data"]["address"] == "10.0.0.5"
+    for message in notified.new(Format.UNVERSIONED):
+        assert [each["address"] for each in message.payload["fixed_ips"]] == ["10.0.0.5"]
+    assert len(notified.new()) == 6

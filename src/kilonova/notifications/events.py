@@ -12,6 +12,7 @@ from kilonova.model.flavor import Flavor
 from kilonova.model.host import Service
 from kilonova.model.instance import Instance, TaskState, VmState
 from kilonova.model.keypair import Keypair
+from kilonova.model.network_info import NetworkInfo
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import ServerGroup
 from kilonova.notifications.message import Phase, Source
@@ -37,7 +38,8 @@ class ServerActed:
 
     ``source``, ``host``: service that the notification names as its publisher, and the host of this service; None is
     the host of this process. ``failure``: failure of the action in phase ``error``, otherwise None. ``kind``: kind of
-    the workflow that failed.
+    the workflow that failed. ``interfaces``: those of the server at the time of the event; None: those that are stored
+    when the message is built.
     """
 
     action: str
@@ -48,11 +50,15 @@ class ServerActed:
     kind: str = ""
     failure: Failure | None = None
     details: Details = field(default_factory=Details)
+    interfaces: NetworkInfo | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ServerChanged:
-    """A change of a server's state or description. ``old_name``: None if the name is unchanged."""
+    """A change of a server's state or description.
+
+    ``old_name``: None if the name is unchanged. ``interfaces``: as in :class:`ServerActed`.
+    """
 
     instance: Instance
     old_state: VmState | None
@@ -60,14 +66,19 @@ class ServerChanged:
     source: Source = Source.COMPUTE
     host: str | None = None
     old_name: str | None = None
+    interfaces: NetworkInfo | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ServerExists:
-    """A server existed in an audit period. ``period``: None for the current period, from its start until now."""
+    """A server existed in an audit period.
+
+    ``period``: None for the current period, from its start until now. ``interfaces``: as in :class:`ServerActed`.
+    """
 
     instance: Instance
     period: Period | None = None
+    interfaces: NetworkInfo | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import Any
 
 from kilonova.clock import utc_now
 from kilonova.model.audit_periods import AuditPeriods, Period
+from kilonova.model.network_info import NetworkInfo
 from kilonova.model.requester import Requester
 from kilonova.notifications.events import (
     AggregateActed,
@@ -92,19 +93,23 @@ ACTION_PAYLOADS: Mapping[str, str] = {
     "snapshot": InstanceActionSnapshotPayload.__name__,
 }
 
+#: Events with the payload of a server.
+_OfServer = ServerActed | ServerChanged | ServerExists
+
 
 @dataclass(frozen=True, slots=True)
 class MessageBuilder:
     """Builds the messages of events.
 
     ``host``: host name of this process. ``formats``: formats of the messages to build. ``image_url``: returns the URL
-    of an image id. ``bdms``: whether payloads of servers contain block devices. ``shares``: whether they contain
-    shares.
+    of an image id. ``interfaces_of``: returns the stored interfaces of a server, for events without them. ``bdms``:
+    whether payloads of servers contain block devices. ``shares``: whether they contain shares.
     """
 
     host: str
     formats: frozenset[Format] = frozenset(Format)
     image_url: Callable[[str], str] = str
+    interfaces_of: Callable[[str], NetworkInfo] = lambda _uuid: ()
     bdms: bool = False
     shares: bool = False
     periods: AuditPeriods = field(default_factory=AuditPeriods)
@@ -158,7 +163,7 @@ class MessageBuilder:
         if told.details.forced and told.action == "delete" and told.source is Source.API:
             name = "force_delete"  # as in Nova, for a forced delete that nova-api does without a compute service
         if name is not None:
-            payload = self._server(told.instance) | _beside(told)
+            payload = self._server(told) | _beside(told)
             yield self._unversioned(
                 who, f"compute.instance.{name}{end}", payload, "compute", told.host, is_error=is_error
             )
@@ -166,7 +171,7 @@ class MessageBuilder:
     def _action_payload(self, told: ServerActed, who: Requester | None) -> Payload:
         instance, details = told.instance, told.details
         fault = None if told.failure is None else ExceptionPayload.of(told.kind, told.failure)
-        common = {**self._common(instance, who), "fault": fault}
+        common = {**self._common(told, who), "fault": fault}
         match told.action:
             case "create":
                 keys = [] if details.key is None else [KeypairPayload.of_server(instance.user_id, details.key)]
@@ -196,7 +201,7 @@ class MessageBuilder:
         old_state = None if told.old_state is None else told.old_state.value
         old_task = None if told.old_task is None else told.old_task.value
         payload = InstanceUpdatePayload(
-            **self._common(instance, who),
+            **self._common(told, who),
             state_update=InstanceStateUpdatePayload(
                 old_state=old_state, state=instance.vm_state.value, old_task_state=old_task, new_task_state=task
             ),
@@ -205,22 +210,26 @@ class MessageBuilder:
             tags=instance.tags,
         )
         yield self._versioned(who, "instance.update", payload, told.source, told.host)
-        older = self._server(instance) | unversioned.states(instance, old_state, old_task, period, told.old_name)
+        older = self._server(told) | unversioned.states(instance, old_state, old_task, period, told.old_name)
         service = told.source.removeprefix("nova-")
         yield self._unversioned(who, "compute.instance.update", older, service, told.host)
 
     def _server_exists(self, told: ServerExists, who: Requester | None) -> Iterator[Message]:
         host, period = told.instance.host, told.period or self.periods.present(self.clock())
-        payload = InstanceExistsPayload(**self._common(told.instance, who), audit_period=_audit_period(period))
+        payload = InstanceExistsPayload(**self._common(told, who), audit_period=_audit_period(period))
         yield self._versioned(who, "instance.exists", payload, Source.COMPUTE, host)
-        older = self._server(told.instance) | unversioned.audit_period(period)
+        older = self._server(told) | unversioned.audit_period(period)
         yield self._unversioned(who, "compute.instance.exists", older, "compute", host)
 
-    def _common(self, instance: Any, who: Requester | None) -> dict[str, Any]:
-        return common_fields(instance, who, bdms=self.bdms, shares=self.shares)
+    def _common(self, told: _OfServer, who: Requester | None) -> dict[str, Any]:
+        return common_fields(told.instance, self._interfaces(told), who, bdms=self.bdms, shares=self.shares)
 
-    def _server(self, instance: Any) -> dict[str, Any]:
-        return unversioned.server(instance, self.image_url(instance.image_ref) if instance.image_ref else "")
+    def _server(self, told: _OfServer) -> dict[str, Any]:
+        image_ref = told.instance.image_ref
+        return unversioned.server(told.instance, self._interfaces(told), self.image_url(image_ref) if image_ref else "")
+
+    def _interfaces(self, told: _OfServer) -> NetworkInfo:
+        return self.interfaces_of(told.instance.uuid) if told.interfaces is None else told.interfaces
 
     # --- scheduler requests and failures ------------------------------------------------------------------------------
 

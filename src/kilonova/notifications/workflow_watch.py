@@ -11,10 +11,11 @@ from sqlalchemy.engine import Connection
 from kilonova.conductor.workflow_engine.events import Phase as WorkflowPhase
 from kilonova.conductor.workflow_engine.events import WorkflowEvent
 from kilonova.conductor.workflow_engine.run import Failure
-from kilonova.db import instance_actions, instances, request_specs, server_migrations
+from kilonova.db import instance_actions, instance_networks, instances, request_specs, server_migrations
 from kilonova.db.database import Database
 from kilonova.errors import NotFound
 from kilonova.model.instance import Instance, TaskState
+from kilonova.model.network_info import NetworkInfo
 from kilonova.notifications.dispatcher import Dispatcher
 from kilonova.notifications.events import (
     Details,
@@ -95,15 +96,21 @@ class WorkflowWatch:
         instance = instances.find_any(connection, event.instance_uuid)
         if instance is None:
             return
+        interfaces = instance_networks.info_of(connection, instance.uuid)
         before = self._memory.exchange(instance)
-        yield from self._change(event, before, instance)
+        yield from self._change(event, before, instance, interfaces)
         details = _details(connection, event, instance, rules)
         for rule in rules:
             shown = _as_told(rule, before, instance)
-            yield ServerExists(shown) if rule.action == EXISTS else _acted(rule, event, shown, details)
+            if rule.action == EXISTS:
+                yield ServerExists(shown, interfaces=interfaces)
+            else:
+                yield replace(_acted(rule, event, shown, details), interfaces=interfaces)
         yield from _failures(connection, event, instance)
 
-    def _change(self, event: WorkflowEvent, before: Instance | None, now: Instance) -> Iterator[ResourceEvent]:
+    def _change(
+        self, event: WorkflowEvent, before: Instance | None, now: Instance, interfaces: NetworkInfo
+    ) -> Iterator[ResourceEvent]:
         """Yield the change of a server's states since its last event.
 
         If no previous state is cached, and the event is the start of a step, the server is assumed to have had no task
@@ -117,7 +124,8 @@ class WorkflowWatch:
             task = TaskState.SCHEDULING if event.kind == "build" else None
             before = replace(now, task_state=task)
         if before.vm_state is not now.vm_state or (self._changes.tasks and before.task_state is not now.task_state):
-            yield ServerChanged(now, before.vm_state, before.task_state, host=now.host or before.host)
+            states = before.vm_state, before.task_state
+            yield ServerChanged(now, *states, host=now.host or before.host, interfaces=interfaces)
 
 
 def _as_told(rule: Rule, before: Instance | None, now: Instance) -> Instance:
@@ -133,7 +141,7 @@ def _as_told(rule: Rule, before: Instance | None, now: Instance) -> Instance:
     return replace(now, host=before.host, node=before.node)
 
 
-def _acted(rule: Rule, event: WorkflowEvent, instance: Instance, details: Details) -> ResourceEvent:
+def _acted(rule: Rule, event: WorkflowEvent, instance: Instance, details: Details) -> ServerActed:
     source, host = Source.COMPUTE, _host(rule, event, instance)
     if rule.published_by is PublishedBy.CONDUCTOR:
         source = Source.CONDUCTOR

@@ -12,6 +12,7 @@ from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.instance import Instance, PowerState, TaskState, VmState
 from kilonova.model.keypair import Keypair
+from kilonova.model.network_info import FixedAddress, Vif, VifNetwork, VifSubnet
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.requester import Requester
 from kilonova.notifications.events import (
@@ -127,7 +128,7 @@ notifications. oslo.messaging is loaded only if a driver is set, and uses about 
 
 These notifications do not exist yet; most of their features are not supported either: volumes
 (`instance.volume_attach`, `volume_detach`, `volume_swap`, `volume.usage`), interfaces (`instance.interface_attach`,
-`interface_detach`, `ip_addresses`), shares (`instance.share_attach`, `share_detach`), metrics (`metrics.update`) and
+`interface_detach`), shares (`instance.share_attach`, `share_detach`), metrics (`metrics.update`) and
 hypervisor connections (`libvirt.connect.error`).
 """
 _NOW = datetime(2026, 11, 22, 12, 0, 0)  # noqa: DTZ001 - times are UTC everywhere
@@ -162,9 +163,24 @@ _AGGREGATE = Aggregate(1, "788608ec-ebdc-45c5-bc7f-e5f24ab92c80", "my-aggregate"
 _KEYPAIR = Keypair(
     1, "fake", "my-key", "ssh", "1e:2c:9b:56:79:4b:45:77:f9:ca:7a:98:2c:b0:d5:3c", "ssh-ed25519 AAAAC3NzaC1lZDI1 me"
 )
+_INTERFACES = (
+    Vif(
+        port_id="ce531f90-199f-48c0-816c-13e38010b442",
+        mac="fa:16:3e:4c:2c:30",
+        network=VifNetwork(id="3cb9bc59-5699-4588-a4b1-b87f96708bc6", label="private"),
+        subnets=(
+            VifSubnet(
+                id="f8a6e8f8-c2ec-497c-9f23-da9616de54ef",
+                cidr="192.168.1.0/24",
+                version=4,
+                addresses=(FixedAddress("192.168.1.3"),),
+            ),
+        ),
+    ),
+)
 #: Title of a sample → the event from which the sample notifications are built.
 _SAMPLES: Mapping[str, ResourceEvent] = {
-    "End of a reboot": ServerActed("reboot", Phase.END, _SERVER, host="node1", kind="reboot"),
+    "End of a reboot": ServerActed("reboot", Phase.END, _SERVER, host="node1", kind="reboot", interfaces=_INTERFACES),
     "Failure of a reboot": ServerActed(
         "reboot",
         Phase.ERROR,

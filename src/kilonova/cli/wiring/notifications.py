@@ -4,6 +4,7 @@
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -12,9 +13,11 @@ from kilonova.conductor.workflow_engine.events import Observer
 from kilonova.conductor.workflow_engine.listeners import Listeners
 from kilonova.config.notifications import VM_AND_TASK_STATE, NotificationSettings, conf_of_messaging
 from kilonova.config.settings import Settings
+from kilonova.db import instance_networks
 from kilonova.db.database import Database
 from kilonova.errors import ConfigurationError
 from kilonova.metrics import Metrics
+from kilonova.model.network_info import NetworkInfo
 from kilonova.notifications.dispatcher import Counters, Dispatcher
 from kilonova.notifications.message import Format
 from kilonova.notifications.message_builder import MessageBuilder
@@ -79,6 +82,7 @@ def start_notifications(
         os.uname().nodename,
         frozenset(formats),
         _image_url(settings.glance.endpoint_override),
+        partial(_interfaces_of, database),
         bdms=options.bdms_in_notifications,
         shares=options.include_share_mapping,
         periods=settings.periodic_tasks.usage_audit_period,
@@ -97,6 +101,11 @@ def _changes(options: NotificationSettings) -> Changes | None:
     if options.notify_on_state_change is None:
         return None
     return Changes(tasks=options.notify_on_state_change == VM_AND_TASK_STATE)
+
+
+def _interfaces_of(database: Database, instance_uuid: str) -> NetworkInfo:
+    with database.read() as connection:
+        return instance_networks.info_of(connection, instance_uuid)
 
 
 def _image_url(endpoint: str | None) -> Callable[[str], str]:

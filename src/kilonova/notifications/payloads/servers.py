@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Payloads of servers. Only the fields listed here are sent: no password, user data or token."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
 
 from kilonova.model.image_properties import present_name
 from kilonova.model.instance import Instance, PowerState
+from kilonova.model.network_info import NetworkInfo
 from kilonova.model.requester import Requester
 from kilonova.notifications.payloads.faults import ExceptionPayload
 from kilonova.notifications.payloads.payload import Payload
@@ -24,10 +25,25 @@ _POWER_STATES: Mapping[PowerState, str] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class IpPayload(Payload):
+    """A fixed address of a server. ``label``: name of its network. ``device_name``: name of the tap device."""
+
+    VERSION: ClassVar[str] = "1.0"
+
+    label: str
+    mac: str
+    meta: Mapping[str, str]
+    port_uuid: str
+    version: int
+    address: str
+    device_name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InstancePayload(Payload):
     """A server at the time of the event.
 
-    ``ip_addresses``: empty in a cloud without a network service. ``block_devices``, ``shares``: None by default; empty
+    ``ip_addresses``: fixed addresses, as objects of IpPayload. ``block_devices``, ``shares``: None by default; empty
     if ``bdms_in_notifications`` or ``include_share_mapping`` is set, because Kilonova has no volumes and no shares.
     ``request_id``, ``action_initiator_user``, ``action_initiator_project``: None for an event without a requester.
     """
@@ -60,7 +76,7 @@ class InstancePayload(Payload):
     power_state: str
     task_state: str | None
     progress: int
-    ip_addresses: Sequence[Any]
+    ip_addresses: Sequence[IpPayload]
     block_devices: Sequence[Any] | None
     metadata: Mapping[str, str]
     locked: bool
@@ -172,7 +188,9 @@ class InstanceExistsPayload(InstancePayload):
     audit_period: AuditPeriodPayload
 
 
-def common_fields(instance: Instance, who: Requester | None, *, bdms: bool, shares: bool) -> dict[str, Any]:
+def common_fields(
+    instance: Instance, interfaces: NetworkInfo, who: Requester | None, *, bdms: bool, shares: bool
+) -> dict[str, Any]:
     """Return the fields of every server payload. ``who``: the requester, or None if the event has none."""
     properties = {present_name(name): value for name, value in instance.image_properties.items()}
     return {
@@ -202,7 +220,7 @@ def common_fields(instance: Instance, who: Requester | None, *, bdms: bool, shar
         "power_state": _POWER_STATES[instance.power_state],
         "task_state": None if instance.task_state is None else instance.task_state.value,
         "progress": instance.progress,
-        "ip_addresses": (),
+        "ip_addresses": tuple(_addresses(interfaces)),
         "block_devices": () if bdms else None,
         "metadata": instance.metadata,
         "locked": instance.locked_by is not None,
@@ -213,3 +231,17 @@ def common_fields(instance: Instance, who: Requester | None, *, bdms: bool, shar
         "locked_reason": instance.locked_reason,
         "shares": () if shares else None,
     }
+
+
+def _addresses(interfaces: NetworkInfo) -> Iterator[IpPayload]:
+    for vif in interfaces:
+        for subnet, fixed in vif.addresses:
+            yield IpPayload(
+                label=vif.network.label,
+                mac=vif.mac,
+                meta={},
+                port_uuid=vif.port_id,
+                version=subnet.version,
+                address=fixed.address,
+                device_name=vif.device_name,
+            )

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Payloads of unversioned notifications: plain dictionaries with the keys and value formats of Nova."""
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -8,11 +9,12 @@ from kilonova.conductor.workflow_engine.run import Failure
 from kilonova.model.audit_periods import Period
 from kilonova.model.image_properties import present_name
 from kilonova.model.instance import Instance
+from kilonova.model.network_info import NetworkInfo
 from kilonova.model.request_spec import RequestSpec
 from kilonova.notifications.payloads.faults import name_of
 
 
-def server(instance: Instance, image_url: str) -> dict[str, Any]:
+def server(instance: Instance, interfaces: NetworkInfo, image_url: str) -> dict[str, Any]:
     """Return the fields of every server notification. ``image_url``: URL of the server's image."""
     flavor = instance.flavor
     properties = {present_name(name): value for name, value in instance.image_properties.items()}
@@ -49,10 +51,26 @@ def server(instance: Instance, image_url: str) -> dict[str, Any]:
         "progress": instance.progress or "",
         "access_ip_v4": instance.access_ip_v4,
         "access_ip_v6": instance.access_ip_v6,
-        "fixed_ips": [],
+        "fixed_ips": list(_addresses(interfaces)),
         "image_meta": dict(instance.image_properties),
         "metadata": dict(instance.metadata),
     }
+
+
+def _addresses(interfaces: NetworkInfo) -> Iterator[dict[str, Any]]:
+    for vif in interfaces:
+        for subnet, fixed in vif.addresses:
+            yield {
+                "address": fixed.address,
+                "type": "fixed",
+                "version": subnet.version,
+                "meta": {},
+                "floating_ips": [
+                    {"address": outer, "type": "floating", "version": 4, "meta": {}} for outer in fixed.floating
+                ],
+                "label": vif.network.label,
+                "vif_mac": vif.mac,
+            }
 
 
 def states(

@@ -26,6 +26,7 @@ VERSIONS: dict[str, tuple[str, int]] = {
     "InstancePayload": ("1.9", 36),
     "InstanceStateUpdatePayload": ("1.0", 4),
     "InstanceUpdatePayload": ("2.1", 40),
+    "IpPayload": ("1.0", 7),
     "KeypairPayload": ("1.0", 5),
     "RequestSpecPayload": ("1.1", 18),
     "SchedulerRetriesPayload": ("1.0", 2),
