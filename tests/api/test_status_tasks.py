@@ -40,4 +40,4 @@ def test_json_has_what_the_api_answers(control: Control, capsys: pytest.CaptureF
     told = json.loads(capsys.readouterr().out)
     assert told["process"] == control.process.conductor.owner
     shown = {each["name"]: each["description"] for each in told["periodic_tasks"]}
-    assert shown["retries"] == "Retry the broken steps of workflows, ask agents whose replies are overdue."
+    assert shown["retries"] == "Retry broken steps, ask agents for overdue replies, look for awaited events."

@@ -30,7 +30,7 @@ from kilonova.config.database import DatabaseSettings
 from kilonova.config.fake import FakeSettings
 from kilonova.config.operator import OperatorSettings
 from kilonova.config.settings import Settings
-from kilonova.db import host_agents, instances, request_specs, server_groups, server_migrations
+from kilonova.db import host_agents, instance_networks, instances, request_specs, server_groups, server_migrations
 from kilonova.db.core import tables as t
 from kilonova.db.core.transaction import BatchedWrite
 from kilonova.db.database import Database
@@ -42,6 +42,9 @@ from kilonova.model.allocation_ratios import AllocationRatios
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.instance import Instance, TaskState, VmState
+from kilonova.model.network_event import NetworkEvent, NetworkEventName
+from kilonova.model.network_info import NetworkInfo
+from kilonova.model.network_request import NO_NETWORKS, NetworkMode, NetworkRequest, RequestedNetwork
 from kilonova.model.new_image import NewImage
 from kilonova.model.quota import NO_LIMITS, Limits
 from kilonova.model.request_spec import RequestSpec
@@ -51,6 +54,7 @@ from kilonova.model.server_migration import OPEN, ServerMigration
 from kilonova.process_parts import ProcessParts
 from kilonova.scenario.model import SimulatedHost
 from kilonova.scheduler.settings import SchedulerConfig
+from support.fake_neutron import FakeNeutron
 from support.folder_images import FolderImages
 from support.manual_bus import ManualBus
 from support.world import check_guests, check_images, check_world, guests_on_disk
@@ -113,6 +117,7 @@ class Cell:
     agents: Sequence[Agent] = ()
     images: FolderImages | None = None
     image_remover: ImageRemover | None = None
+    neutron: FakeNeutron | None = None
 
     def boot(
         self,
@@ -123,6 +128,7 @@ class Cell:
         image: Image = IMAGE,
         at_least: int | None = None,
         config_drive: bool = False,
+        networks: NetworkRequest = NO_NETWORKS,
         **asked: Any,
     ) -> list[str]:
         """Request servers in one API request, and return their uuids."""
@@ -155,7 +161,7 @@ class Cell:
             instance_uuids=tuple(uuids),
             **asked,
         )
-        self.conductor.build(built, spec, group, at_least=at_least)
+        self.conductor.build(built, spec, group, networks=networks, at_least=at_least)
         return uuids
 
     def add_group(self, policy: str, limit: int = 1) -> str:
@@ -297,6 +303,18 @@ class Cell:
         with self.database.read() as connection:
             return instances.get(connection, uuid)
 
+    def interfaces(self, uuid: str) -> NetworkInfo:
+        """Return the cached interfaces of a server."""
+        with self.database.read() as connection:
+            return instance_networks.info_of(connection, uuid)
+
+    def hear(self, event: Mapping[str, str]) -> None:
+        """Take an event of the network service."""
+        name = NetworkEventName(event["name"])
+        status = event.get("status", "completed")
+        heard = NetworkEvent(name, event["server_uuid"], event.get("tag", ""), status)
+        self.conductor.operations.external_events.take([heard])
+
     def find(self, uuid: str) -> Instance | None:
         with self.database.read() as connection:
             return instances.find(connection, uuid)
@@ -338,7 +356,7 @@ class Cell:
         """Return a new process on the same files. The old process is not shut down."""
         hosts = tuple(replace(host, **changed) for host in self.hosts)
         database = database or Database(str(self.database.url))
-        return start_cell(self.folder, hosts, bus=bus, database=database, images=self.images)
+        return start_cell(self.folder, hosts, bus=bus, database=database, images=self.images, neutron=self.neutron)
 
 
 def start_cell(
@@ -359,11 +377,13 @@ def start_cell(
     pause_s: Callable[[int], float] = lambda _tries: 0.0,
     connect: Connect | None = None,
     images: FolderImages | None = None,
+    neutron: FakeNeutron | None = None,
     adapt: Callable[[Settings], Settings] = lambda settings: settings,
 ) -> Cell:
     """Start the core of a control process, with the production wiring.
 
-    ``images``: the image service, if the cloud has one. ``adapt``: changes the settings.
+    ``images``: the image service, if the cloud has one. ``neutron``: the network service, which sends this process its
+    events. ``adapt``: changes the settings.
     """
     database = database or Database(f"sqlite:///{folder / 'kilonova.db'}")
     config = replace(config or SchedulerConfig(), max_attempts=max_attempts)
@@ -391,13 +411,17 @@ def start_cell(
         max_tries=max_tries,
         image_keeper=images,
         transfers=images,
+        network=neutron,
     )
     started = ProcessParts()
     with started.stopped_on_failure():
         core = start_core(adapt(settings), database, hosts, started, parts)
     drivers = {agent.host: agent.driver for agent in core.agents}
     parts_of_it = core.bus, core.mirror, core.claimer, core.conductor, drivers, core.agents
-    return Cell(folder, hosts, database, *parts_of_it, images, core.image_remover)
+    cell = Cell(folder, hosts, database, *parts_of_it, images, core.image_remover, neutron)
+    if neutron is not None:
+        neutron.send_events = cell.hear
+    return cell
 
 
 def new_cell(template: Path, folder: Path, *hosts: SimulatedHost, **options: Any) -> Cell:
@@ -415,6 +439,15 @@ def host(name: str, **facts: Any) -> SimulatedHost:
 NewCell = Callable[..., Cell]
 #: A cell and the uuid of its running server.
 Running = tuple[Cell, str]
+
+
+def networks(
+    *ids: str, ports: Sequence[str] = (), groups: Sequence[str] = (), address: str | None = None
+) -> NetworkRequest:
+    """Return the request of new ports on the networks ``ids``, or of a user's ``ports`` on them."""
+    given = dict(zip(ids, ports, strict=False))
+    asked = tuple(RequestedNetwork(network_id=each, port_id=given.get(each), address=address) for each in ids)
+    return NetworkRequest(mode=NetworkMode.LISTED, networks=asked, security_groups=tuple(groups))
 
 
 def lines_about(uuid: str, messages: Iterable[str]) -> list[str]:

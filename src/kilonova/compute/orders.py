@@ -11,6 +11,7 @@ from kilonova.compute.removals import GuestRemover
 from kilonova.compute.shutdowns import Shutdowns
 from kilonova.compute.snapshots import Snapshots
 from kilonova.compute.virt.abilities import (
+    CanAttachInterfaces,
     CanCrashDump,
     CanMigrateLive,
     CanPause,
@@ -25,10 +26,12 @@ from kilonova.compute.virt.base import VirtDriver
 from kilonova.messaging.messages import (
     AbandonMove,
     ActivateMigrated,
+    AttachInterface,
     CacheImages,
     CallOff,
     ConfirmMove,
     DestroyGuest,
+    DetachInterface,
     DiscardSnapshot,
     FinishMove,
     LiveMigrate,
@@ -53,7 +56,7 @@ from kilonova.messaging.messages import (
     UnrescueGuest,
     UploadSnapshot,
 )
-from kilonova.model.instance import PowerState, TaskState
+from kilonova.model.instance import GuestSpec, PowerState, TaskState
 
 
 def carry_out(
@@ -74,10 +77,10 @@ def carry_out(
     match order:
         case SpawnGuest():
             driver.spawn(order.guest)
-            return PowerState.RUNNING
+            return _started(driver, order.guest)
         case RebuildGuest():
             able.need(CanRebuild).rebuild(order.guest, power_on=order.power_on)
-            return PowerState.RUNNING if order.power_on else PowerState.SHUTDOWN
+            return _started(driver, order.guest) if order.power_on else PowerState.SHUTDOWN
         case DestroyGuest():
             driver.destroy(order.instance_uuid)
             return PowerState.NOSTATE
@@ -117,6 +120,10 @@ def carry_out(
         case TriggerCrashDump():
             able.need(CanCrashDump).crash_dump(order.instance_uuid)
             return _state(driver, order.instance_uuid)
+        case AttachInterface():
+            able.need(CanAttachInterfaces).attach_interface(order.instance_uuid, order.vif)
+        case DetachInterface():
+            able.need(CanAttachInterfaces).detach_interface(order.instance_uuid, order.vif)
         case MoveAway(destination=""):  # an evacuated server: keeping its guest needs no ability
             with shutdowns.timeout_of(order) as timeout:
                 kept_guests.keep(able, order.instance_uuid, timeout)
@@ -128,7 +135,7 @@ def carry_out(
             return PowerState.SHUTDOWN
         case FinishMove():
             able.need_cold_moves(order.source).finish_move(order.guest, order.source, power_on=order.power_on)
-            return PowerState.RUNNING if order.power_on else PowerState.SHUTDOWN
+            return _started(driver, order.guest) if order.power_on else PowerState.SHUTDOWN
         case ReturnHome():
             _discard_snapshot(able, order.instance_uuid)  # an evacuation may have interrupted a snapshot
             return kept_guests.return_home(able, order.guest, power_on=order.power_on)
@@ -171,6 +178,11 @@ def _discard_snapshot(able: AbleDriver, uuid: str) -> None:
     takes = able.find(CanSnapshot)
     if takes is not None:  # a driver without the ability has no snapshots
         takes.discard_snapshot(uuid)
+
+
+def _started(driver: VirtDriver, guest: GuestSpec) -> PowerState:
+    """Return the power state of a guest that was started: running, or paused if the driver may start it paused."""
+    return _state(driver, guest.uuid) if guest.starts_paused else PowerState.RUNNING
 
 
 def _state(driver: VirtDriver, uuid: str) -> PowerState:

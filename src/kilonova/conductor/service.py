@@ -67,6 +67,7 @@ from kilonova.model.config_drive import PublicKey
 from kilonova.model.image import Image
 from kilonova.model.image_data import ImageData
 from kilonova.model.instance import Instance
+from kilonova.model.network_request import NO_NETWORKS, NetworkRequest
 from kilonova.model.quota import NO_LIMITS, Limits
 from kilonova.model.request_spec import RequestSpec, StoredRequest
 from kilonova.network.client import NetworkClient
@@ -90,6 +91,7 @@ class Conductor:
     ``image_data``: returns the source from which a host downloads an image. ``image_upload``: returns the destination
     to which a host uploads an image. ``image_keeper``: access to Glance as Kilonova's own user.
     ``network_client``: access to Neutron as Kilonova's own user; None without a network service.
+    ``vif_plugging_timeout_s``, ``vif_plugging_is_fatal``: as in :class:`Services`.
     ``config_drives``: builder of the contents of config drives. ``predecessors``: uuids of the ended control processes
     that this one replaces.
 
@@ -123,6 +125,8 @@ class Conductor:
         image_upload: Callable[[str, str], ImageData | None] = lambda _host, _image_id: None,
         image_keeper: ImageKeeper | None = None,
         network_client: NetworkClient | None = None,
+        vif_plugging_timeout_s: float = 300.0,
+        vif_plugging_is_fatal: bool = True,
         config_drives: ConfigDrives | None = None,
         predecessors: Collection[str] = (),
     ) -> None:
@@ -148,6 +152,8 @@ class Conductor:
             image_upload=image_upload,
             image_keeper=image_keeper,
             network_client=network_client,
+            vif_plugging_timeout_s=vif_plugging_timeout_s,
+            vif_plugging_is_fatal=vif_plugging_is_fatal,
             config_drives=config_drives or ConfigDrives(),
             listeners=self.listeners,
         )
@@ -192,6 +198,7 @@ class Conductor:
         key: PublicKey | None = None,
         trusted_certs: tuple[str, ...] = (),
         admin_pass: str | None = None,
+        networks: NetworkRequest = NO_NETWORKS,
         at_least: int | None = None,
         limits: Limits | None = None,
     ) -> None:
@@ -199,6 +206,7 @@ class Conductor:
 
         ``key``: the public key to inject. ``trusted_certs``: ids of the certificates for the image signature.
         ``admin_pass``: administrator's password for guests with a config drive; it is not stored.
+        ``networks``: the networks of each server, after validation.
         ``at_least``: minimum number of servers to create if the quotas do not allow all; None if all are required.
         ``limits``: quotas from an external service (unified limits); None to use the quotas in the database.
         Raises: OverQuota.
@@ -207,8 +215,8 @@ class Conductor:
         new = tuple(replace(instance, request_spec_uuid=request.uuid) for instance in built)
         drives = [instance.uuid for instance in built if instance.config_drive]
         self._services.config_drives.passwords.remember(drives, admin_pass)
-        rows = tuple(build_row(instance, spec.request_id) for instance in new)
-        self._store.store(NewServers(new, request, rows, at_least or len(new), limits))
+        rows = tuple(build_row(instance, spec.request_id, networks) for instance in new)
+        self._store.store(NewServers(new, request, rows, at_least or len(new), limits, networks))
 
     def hosts_moved(self, hosts: Collection[str]) -> None:
         """Query the status of pending steps on hosts whose session has changed or ended. Does not block."""

@@ -50,6 +50,22 @@ class ConductorSettings:
             min=0.1,
         ),
     ] = 10.0
+    vif_plugging_timeout_s: Annotated[
+        int,
+        Option(
+            "Seconds that a new guest waits until the network service reports its ports as plugged. 0: no wait.",
+            name="vif_plugging_timeout",
+            group="DEFAULT",
+            min=0,
+        ),
+    ] = 300
+    vif_plugging_is_fatal: Annotated[
+        bool,
+        Option(
+            "Whether an operation fails if a port of its guest is not plugged in time. Else the guest runs without it.",
+            group="DEFAULT",
+        ),
+    ] = True
     consecutive_build_service_disable_threshold: Annotated[
         int,
         Option(

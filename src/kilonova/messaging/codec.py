@@ -19,6 +19,7 @@ Each version, and what was added with it:
       a guest before a rescue or a move
  7    ``CallOff``: cancels the order of a step that was interrupted before the order arrived (ADR 18)
  8    the abilities of hypervisor drivers, in the reports of agents
+ 9    network interfaces of guests, ``AttachInterface`` and ``DetachInterface``
 ====  ==================================================================
 """
 
@@ -31,13 +32,15 @@ import msgspec
 from kilonova.errors import AgentTooOld
 from kilonova.messaging.messages import AgentMessage, Answer, ConductorMessage, HostsRegistered, Question
 
-VERSION = 8
+VERSION = 9
 NEEDS = 2
 #: Message version of the previous release. Agents with a lower version are at least two releases old; control processes
 #: refuse them.
 OLDEST = 3
 #: First version with config drives; an older agent would spawn the guest without its config drive.
 _CONFIG_DRIVES = 4
+#: First version with network interfaces; an older agent would make the guest without them.
+_INTERFACES = 9
 Message = AgentMessage | ConductorMessage | Question | Answer
 #: Renamed message class → its name in the wire format, which is the former class name that other releases know.
 _NAMES_OF_OTHERS: Mapping[type, str] = {HostsRegistered: "Orphans"}
@@ -74,6 +77,7 @@ KNOWN: Mapping[int, frozenset[str]] = {
     5: _OF_VERSION_5,
     6: _OF_VERSION_6,
     7: _OF_VERSION_7,
+    8: _OF_VERSION_7,
 }
 
 
@@ -123,6 +127,8 @@ def require_known(message: Message, version: int, host: str) -> None:
         what = name
     elif version < _CONFIG_DRIVES and guest is not None and guest.config_drive is not None:
         what = "a guest with a config drive"
+    elif version < _INTERFACES and guest is not None and guest.vifs:
+        what = "a guest with network interfaces"
     else:
         return
     raise AgentTooOld(

@@ -13,6 +13,9 @@ class Ability(StrEnum):
     ADMIN_PASSWORD = "admin-password"  # noqa: S105 - a name
     """Set the administrator password inside a running guest."""
 
+    ATTACH_INTERFACE = "attach-interface"
+    """Attach network interfaces to a guest and detach them, whether it runs or not."""
+
     COLD_MIGRATE = "cold-migrate"
     """Be source and destination of a resize or cold migration between two hosts."""
 

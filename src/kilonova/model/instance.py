@@ -242,7 +242,8 @@ class GuestSpec:
     ``ordered_at``: time when the conductor ordered the creation. The driver stores this time in the guest's metadata;
     it is Kilonova's mark, by which guests of Kilonova are recognised.
     ``config_drive``: contents of the config drive; None if the guest has no config drive.
-    ``vifs``: network interfaces, in the order in which the guest sees them.
+    ``vifs``: network interfaces, in the order in which the guest sees them. ``starts_paused``: the driver may start the
+    guest paused, since the network service has still to plug an interface; the guest is then unpaused by an order.
     ``user_data``: may contain secrets, so ``repr`` omits it, and logs never contain it.
     """
 
@@ -267,3 +268,4 @@ class GuestSpec:
     ordered_at: datetime | None = None
     config_drive: ConfigDrive | None = None
     vifs: NetworkInfo = ()
+    starts_paused: bool = False

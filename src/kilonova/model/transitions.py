@@ -63,10 +63,11 @@ TRANSITIONS: Mapping[str, Transition] = {
     "build": Transition(
         "create",
         _only(S.BUILDING),
-        shown=(T.SCHEDULING, T.SPAWNING),
+        shown=(T.SCHEDULING, T.NETWORKING, T.SPAWNING),
         settled=S.ACTIVE,
         failed=S.ERROR,
         launched=False,
+        remark="Shows networking only if the server has networks.",
     ),
     "delete": Transition(
         "delete",

@@ -96,6 +96,10 @@ def _may_have_a_guest(facts: Any) -> bool:
     return facts.hosts is None or bool(facts.hosts)
 
 
+def _has_no_networks(facts: Any) -> bool:
+    return not facts.networks
+
+
 def _was_offloaded(facts: Any) -> bool:
     return bool(facts.offloaded)
 
@@ -124,7 +128,12 @@ _SNAPSHOT = _begins("snapshot", "snapshot"), _over("snapshot")
 SILENT = frozenset({"batch", "cache-images", "change-password"})
 #: Kind of workflow → its rules, in order of publication.
 RULES: Mapping[str, tuple[Rule, ...]] = {
-    "build": (_begins("spawn", "create"), _failed("spawn", "create"), _over("create")),
+    "build": (
+        _begins("ports", "create"),
+        _begins("spawn", "create", only=_has_no_networks),
+        *(_failed(step, "create") for step in ("ports", "spawn", "plugged", "resume")),
+        _over("create"),
+    ),
     "delete": (
         _begins("destroy", "delete"),
         _begins("destroy", "shutdown", only=_may_have_a_guest),

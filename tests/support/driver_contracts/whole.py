@@ -19,6 +19,7 @@ from support.driver_contracts.consoles import (
 )
 from support.driver_contracts.core import CoreContract
 from support.driver_contracts.images import ImageCacheContract, SnapshotContract
+from support.driver_contracts.interfaces import InterfaceContract
 from support.driver_contracts.power import PauseContract, RebootContract, SuspendContract
 from support.driver_contracts.rebuild import RebuildContract
 from support.driver_contracts.rescue import RescueContract
@@ -42,6 +43,7 @@ class DriverContract(
     ConsolesContract,
     DiagnosticsContract,
     CrashDumpContract,
+    InterfaceContract,
     AdminPasswordContract,
 ):
     """Contract tests of all abilities; a subclass provides the fixture ``place``."""

@@ -18,6 +18,7 @@ from kilonova.messaging.codec import KNOWN, MESSAGES, NEEDS, VERSION, Envelope, 
 from kilonova.messaging.messages import LiveMigrate, PauseGuest, SpawnGuest, StepId, StepReply, StopGuest
 from kilonova.model.config_drive import ConfigDrive
 from kilonova.model.instance import GuestSpec
+from kilonova.model.network_info import Vif, VifNetwork
 
 RECORDED = Path(__file__).parents[2] / "fixtures" / "messages"
 
@@ -27,7 +28,7 @@ def a_value_of(kind: Any) -> Any:
     origin, arguments = get_origin(kind), get_args(kind)
     if kind == Message:
         return a_value_of(StopGuest)
-    if kind is Any:
+    if kind in {Any, object}:
         return {"nested": [1, None, "\u00fc"]}
     if origin is tuple:
         return tuple(a_value_of(argument) for argument in arguments if argument is not ...)
@@ -133,6 +134,12 @@ def test_nobody_is_sent_what_its_version_does_not_know() -> None:
     require_known(with_drive, VERSION, "node1")
     with pytest.raises(AgentTooOld, match="a guest with a config drive"):
         require_known(with_drive, 3, "node1")
+    network = VifNetwork(id="net", label="private")
+    vif = Vif(port_id="port", mac="fa:16:3e:00:00:01", network=network)
+    with_interface = SpawnGuest(StepId("w", "spawn", 1), dataclasses.replace(guest, vifs=(vif,)))
+    require_known(with_interface, VERSION, "node1")
+    with pytest.raises(AgentTooOld, match="a guest with network interfaces"):
+        require_known(with_interface, 8, "node1")
 
 
 def test_a_message_of_a_newer_release_is_read_as_far_as_it_is_known() -> None:
@@ -155,7 +162,7 @@ def test_a_message_of_an_older_release_gets_the_defaults() -> None:
     ("changed", "wrong"),
     [
         ({"needs": VERSION + 1}, f"Unsupported message version {VERSION}; the latest supported version is {VERSION}"),
-        ({"version": 9, "needs": None}, f"Unsupported message version 9; the latest supported version is {VERSION}"),
+        ({"version": 99, "needs": None}, f"Unsupported message version 99; the latest supported version is {VERSION}"),
         ({"version": "2"}, r"\$\.version"),
         ({"message": "Nonsense"}, "There is no message 'Nonsense'"),
         ({"body": {}}, "missing required field `step`"),

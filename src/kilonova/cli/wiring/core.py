@@ -292,6 +292,8 @@ def _conductor(
         image_upload=offers.to_write,
         image_keeper=keeper,
         network_client=parts.network,
+        vif_plugging_timeout_s=settings.conductor.vif_plugging_timeout_s,
+        vif_plugging_is_fatal=settings.conductor.vif_plugging_is_fatal,
         question_limits=QuestionLimits(settings.conductor.guest_question_timeout_s, max(1, settings.api.threads // 4)),
         config_drives=ConfigDrives(
             settings.compute.default_availability_zone,

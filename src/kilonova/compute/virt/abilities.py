@@ -10,7 +10,7 @@ resize on the same host, one host has both the kept guest and the new *guest* of
 reboot concern the new guest. At the destination of a live migration the guest is *incoming*, and paused, until it is
 activated.
 
-There are no protocols for attaching volumes and network interfaces yet.
+There is no protocol for attaching volumes yet.
 """
 
 import inspect
@@ -26,6 +26,7 @@ from kilonova.model.console import ConsoleEnd, ConsoleProtocol
 from kilonova.model.guest_diagnostics import GuestDiagnostics
 from kilonova.model.image_data import CacheResult, ImageData
 from kilonova.model.instance import GuestSpec, PowerState
+from kilonova.model.network_info import Vif
 
 
 class CanReboot(Protocol):
@@ -118,6 +119,22 @@ class CanSetAdminPassword(Protocol):
         """Set the password inside a running guest.
 
         Raises: Unsupported if the guest has no guest agent that can set it; DriverError.
+        """
+
+
+class CanAttachInterfaces(Protocol):
+    """Ability.ATTACH_INTERFACE: change the network interfaces of guests.
+
+    The descriptions of guests, such as in a hard reboot, contain the interfaces as they are then.
+    """
+
+    def attach_interface(self, uuid: str, vif: Vif) -> None:
+        """Add an interface to a guest, which may be running; no error if the guest has it. Raises: DriverError."""
+
+    def detach_interface(self, uuid: str, vif: Vif) -> None:
+        """Remove an interface from a guest, which may be running; no error if the guest does not have it.
+
+        Raises: DriverError, AgentStopsError.
         """
 
 
@@ -303,6 +320,7 @@ class CanCacheImages(Protocol):
 #: Ability → the protocol that a driver must implement for it.
 PROTOCOLS: Mapping[Ability, type] = {
     Ability.ADMIN_PASSWORD: CanSetAdminPassword,
+    Ability.ATTACH_INTERFACE: CanAttachInterfaces,
     Ability.COLD_MIGRATE: CanMoveCold,
     Ability.CONSOLE_OUTPUT: CanReadConsoles,
     Ability.CONSOLES: CanOpenConsoles,

@@ -14,13 +14,14 @@ from kilonova.conductor.workflow_engine.runner import Runner
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflows.batch import BATCH, BatchFacts
 from kilonova.conductor.workflows.build import BUILD, BuildFacts, BuildMemo
-from kilonova.db import group_guards, instance_actions, instances, quotas, request_specs, workflows
+from kilonova.db import group_guards, instance_actions, instance_networks, instances, quotas, request_specs, workflows
 from kilonova.db.core.transaction import Transaction, batched
 from kilonova.db.instance_actions import NewAction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import OverQuota, Unavailable
 from kilonova.identifiers import new_uuid
 from kilonova.model.instance import Instance
+from kilonova.model.network_request import NO_NETWORKS, NetworkRequest
 from kilonova.model.quota import Limits, QuotaRequest, Usage
 from kilonova.model.request_spec import StoredRequest
 
@@ -29,8 +30,8 @@ from kilonova.model.request_spec import StoredRequest
 class NewServers:
     """The instances of a create request. ``rows``: the workflow of each instance.
 
-    ``at_least``: minimum number of instances to store. ``limits``: quotas from an external service (unified limits);
-    None to use the quotas in the database.
+    ``networks``: the networks of each instance. ``at_least``: minimum number of instances to store. ``limits``: quotas
+    from an external service (unified limits); None to use the quotas in the database.
     """
 
     instances: tuple[Instance, ...]
@@ -38,6 +39,7 @@ class NewServers:
     rows: tuple[WorkflowRow, ...]
     at_least: int
     limits: Limits | None
+    networks: NetworkRequest = NO_NETWORKS
 
     def quota(self) -> QuotaRequest:
         """Return the quota request for all servers."""
@@ -59,7 +61,7 @@ class NewServers:
         return replace(self, instances=self.instances[some], rows=self.rows[some], at_least=at_least)
 
 
-def build_row(instance: Instance, request_id: str) -> WorkflowRow:
+def build_row(instance: Instance, request_id: str, networks: NetworkRequest) -> WorkflowRow:
     """Return the row of a new build workflow at its first step."""
     row = WorkflowRow(
         uuid=new_uuid(),
@@ -69,7 +71,7 @@ def build_row(instance: Instance, request_id: str) -> WorkflowRow:
         request_id=request_id,
         step="",
     )
-    return BUILD.first_row(row, BuildFacts())
+    return BUILD.first_row(row, BuildFacts(networks=bool(networks.networks)))
 
 
 class ServerStore:
@@ -116,11 +118,13 @@ class ServerStore:
         ]
 
     def _insert(self, tx: Transaction, requests: Sequence[NewServers]) -> None:
-        """Insert instances with their workflows, instance actions and group memberships."""
+        """Insert instances with their networks, workflows, instance actions and group memberships."""
         instances.insert(tx, [(instance, new.request.group_uuid) for new in requests for instance in new.instances])
         for new in requests:
             if new.request.group_uuid is not None:
                 group_guards.add_members(tx, new.request.group_uuid, [instance.uuid for instance in new.instances])
+        asked = {each.uuid: new.networks for new in requests if new.networks.networks for each in new.instances}
+        instance_networks.insert(tx, asked)
         workflows.insert(tx, [row for new in requests for row in new.rows], self._services.owner)
         assert BUILD.action is not None
         begun = [

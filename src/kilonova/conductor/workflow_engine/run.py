@@ -51,6 +51,7 @@ class Failure:
     ``unreachable``: the host never received the step. ``power_state``: the guest's power state after the failure; None
     if unknown.
     ``step``: name of the failed step. ``undone``: True if that step has left nothing to undo.
+    ``everywhere``: no other host could do the step either.
     ``stuck_because``: why the workflow can neither continue nor roll back. ``vm_state``, ``task_state``: the server's
     states before it got stuck.
     """
@@ -62,6 +63,7 @@ class Failure:
     unreachable: bool = False
     power_state: int | None = None
     undone: bool = False
+    everywhere: bool = False
     code: int = 500
     step: str = ""
     stuck_because: str = ""

@@ -27,6 +27,8 @@ class Services:
     ``image_keeper``: Glance access as Kilonova's own user; None if not configured.
     ``config_drives``: contents of servers' config drives.
     ``network_client``: the network service as Kilonova's own user; None if no network service is configured.
+    ``vif_plugging_timeout_s``: how long a new guest waits until its ports are plugged, 0 for no wait;
+    ``vif_plugging_is_fatal``: whether its operation then fails.
     ``begin``: starts stored workflows of this process in the background. ``listeners``: callbacks for events.
     """
 
@@ -42,6 +44,8 @@ class Services:
     image_upload: Callable[[str, str], ImageData | None] = lambda _host, _image_id: None
     image_keeper: ImageKeeper | None = None
     network_client: NetworkClient | None = None
+    vif_plugging_timeout_s: float = 300.0
+    vif_plugging_is_fatal: bool = True
     listeners: Listeners = field(default_factory=Listeners)
 
     @property

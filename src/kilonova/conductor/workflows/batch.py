@@ -32,10 +32,9 @@ from kilonova.conductor.workflow_engine.workflow import WRITE_NOTHING, Step, Wor
 from kilonova.conductor.workflows import build
 from kilonova.conductor.workflows.build import BUILD, BuildFacts
 from kilonova.conductor.workflows.release import release_claim
-from kilonova.db import group_guards, instance_actions, instances, request_specs, workflows
+from kilonova.db import group_guards, instance_actions, instance_networks, instances, request_specs, workflows
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
-from kilonova.model.instance import TaskState
 from kilonova.model.transitions import TRANSITIONS
 
 #: The batch takes the decision lock once for this number of pieces. Each piece is claimed in a transaction of its own.
@@ -73,6 +72,7 @@ def _withdraw(services: Services, run: Run[BatchFacts]) -> Effect:
         workflows.require(tx, run.row, services.owner)
         present = workflows.finish_present(tx, members, services.owner)
         group_guards.forget_members(tx, [row.instance_uuid for row in present])
+        instance_networks.forget(tx, [row.instance_uuid for row in present])
         instances.mark_deleted(tx, *(row.instance_uuid for row in present))
         return present
 
@@ -106,7 +106,7 @@ def _give_up(services: Services, run: Run[BatchFacts]) -> Effect:
     members = _members(services, run, services.claimer.piece)
     if not members:
         return Completed()
-    holding = [row for row in members if row.step == "spawn"]
+    holding = [row for row in members if row.step != "claim"]
     piece = holding[:_RELEASED_TOGETHER] or members
     refused = run.failure
     with services.database.read() as connection:
@@ -117,10 +117,10 @@ def _give_up(services: Services, run: Run[BatchFacts]) -> Effect:
         present = workflows.finish_present(tx, piece, services.owner)
         facts: dict[str, BuildFacts] = {row.instance_uuid: BUILD.run(row).facts for row in present}
         for row in present:
-            if row.step == "spawn":
+            if row.step != "claim":
                 release_claim(tx, row.instance_uuid, group_uuid, facts[row.instance_uuid].host)
         faults = {uuid: build.fault_of(uuid, each, refused, services.max_attempts) for uuid, each in facts.items()}
-        instances.fail(tx, faults, {TaskState.SCHEDULING, TaskState.SPAWNING})
+        instances.fail(tx, faults, TRANSITIONS["build"].shown)
         instance_actions.fail(tx, [(row.instance_uuid, row.request_id) for row in present])
         return present
 

@@ -3,10 +3,12 @@
 
 ::
 
-    claim ──▶ spawn ──ok──▶ done (active)
-      ▲         │ failed
-      │         ▼
-      └── undo spawn: destroy the remains, release the claim     (no host or attempts left: error, with a fault)
+    claim ──▶ ports ──▶ spawn ──▶ plugged ──▶ resume ──ok──▶ done (active)
+      ▲                   │ failed
+      │                   ▼
+      └── undo: destroy the remains, remove the ports, release the claim  (no host or attempts left: error with a fault)
+
+A server without networks has the steps claim and spawn only (``network_steps.py``).
 """
 
 import logging
@@ -31,8 +33,10 @@ from kilonova.conductor.workflow_engine.run import Failure, Interrupt, Run, is_u
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.step_kinds import sends
 from kilonova.conductor.workflow_engine.workflow import SettleTogether, Step, Workflow
+from kilonova.conductor.workflows import network_steps
 from kilonova.conductor.workflows.endings import leave_behind
 from kilonova.conductor.workflows.guest_description import new_guest
+from kilonova.conductor.workflows.network_steps import PlugWait
 from kilonova.conductor.workflows.release import release_claim
 from kilonova.db import compute_nodes, instances, request_specs
 from kilonova.db.core.transaction import Transaction
@@ -53,6 +57,7 @@ class BuildFacts:
 
     ``tried``: (host, node) pairs that failed. ``last_error``: error of the last failed host.
     ``unreachable``: the host was unreachable when it had to remove the guest.
+    ``networks``: the server has networks. ``plugging``, ``paused``: as in ``network_steps.py``.
     """
 
     host: str | None = None
@@ -61,6 +66,9 @@ class BuildFacts:
     tried: tuple[tuple[str, str], ...] = ()
     last_error: str = ""
     unreachable: bool = False
+    networks: bool = False
+    plugging: PlugWait | None = None
+    paused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +127,17 @@ def _release(services: Services, run: Run[BuildFacts]) -> Effect:
         # If the server has no task state, its state was reset during the build. Then the build ends, and sets none.
         if run.interrupted is None and shown is not None:
             values["task_state"] = TaskState.SCHEDULING
-        expected = {None, TaskState.SPAWNING} if run.interrupted is None else None
+        expected = {None, *TRANSITIONS["build"].shown} if run.interrupted is None else None
         instances.change(tx, run.instance_uuid, expected_tasks=expected, **values)
         is_of_host = run.interrupted in {None, Interrupt.TIMEOUT} and failure.fault_of is not FaultOf.REQUEST
         if is_of_host and services.counts_failed_builds and facts.provider is not None:
             compute_nodes.count_failed_build(tx, facts.provider)
 
     tried = (*facts.tried, (host, facts.node or ""))
-    return Completed(BuildFacts(tried=tried, last_error=failure.message, unreachable=facts.unreachable), release)
+    begun_again = BuildFacts(
+        tried=tried, last_error=failure.message, unreachable=facts.unreachable, networks=facts.networks
+    )
+    return Completed(begun_again, release)
 
 
 # --- spawn ------------------------------------------------------------------------------------------------------------
@@ -138,8 +149,9 @@ def _spawn(services: Services, run: Run[BuildFacts]) -> Effect:
         return Gone()
     host = run.facts.host
     assert host is not None
-    guest = new_guest(services, host, memo.instance, memo.request, run.row.since)
-    return SendToAgent(host, SpawnGuest(run.step_id, guest))
+    has_no_interfaces = None if run.facts.networks else ()
+    guest = new_guest(services, host, memo.instance, memo.request, run.row.since, vifs=has_no_interfaces)
+    return SendToAgent(host, SpawnGuest(run.step_id, replace(guest, starts_paused=run.facts.plugging is not None)))
 
 
 def _remains_destroyed(_services: Services, run: Run[BuildFacts], reply: StepReply) -> Effect:
@@ -187,7 +199,7 @@ class _Unbuilt:
 
 def _fail(tx: Transaction, unbuilt: Sequence[_Unbuilt]) -> None:
     faults = {each.uuid: each.fault for each in unbuilt}
-    instances.fail(tx, faults, {TaskState.SCHEDULING, TaskState.SPAWNING})
+    instances.fail(tx, faults, TRANSITIONS["build"].shown)
 
 
 def fault_of(uuid: str, facts: BuildFacts, failure: Failure, max_attempts: int) -> Fault:
@@ -195,7 +207,7 @@ def fault_of(uuid: str, facts: BuildFacts, failure: Failure, max_attempts: int) 
     message = failure.message
     if failure.step == "claim":  # the build failed because the scheduler found no host
         shown = f"{message} (after a failed build: {facts.last_error})" if facts.last_error else message
-    elif max_attempts == 1 or len(facts.tried) < max_attempts:
+    elif failure.everywhere or max_attempts == 1 or len(facts.tried) < max_attempts:
         shown = message
     else:
         shown = (
@@ -216,7 +228,8 @@ def _unwound(services: Services, run: Run[BuildFacts]) -> Unwound:
         return Ended()
     failure, facts = run.failure, run.facts
     may_be_there = facts.unreachable and failure.unreachable and not failure.undone
-    if failure.step != "claim" and len(facts.tried) < services.max_attempts and not may_be_there:
+    helps = failure.step != "claim" and not failure.everywhere
+    if helps and len(facts.tried) < services.max_attempts and not may_be_there:
         memo = memos(services, [run]).get(run.row.uuid)
         spec = None if memo is None else memo.request.spec
         if spec is not None and spec.force_host is None and spec.force_node is None:
@@ -244,19 +257,33 @@ def memos(services: Services, runs: Sequence[Run[BuildFacts]]) -> dict[str, Buil
     return found
 
 
+_EVENT = "compute__do_build_and_run_instance"
 BUILD = Workflow(
     "build",
     BuildFacts,
     (
         Step("claim", do=_claim, undo=_release),
         Step(
+            "ports",
+            do=network_steps.make_ports,
+            undo=network_steps.remove_ports,
+            shows=TaskState.NETWORKING,
+            event=_EVENT,
+            applies=lambda facts: facts.networks,
+            blocking=True,
+            undo_blocks=True,
+        ),
+        Step(
             "spawn",
             do=_spawn,
             undo=sends(DestroyGuest),
+            on_reply=network_steps.guest_made,
             on_undone=_remains_destroyed,
             shows=TaskState.SPAWNING,
-            event="compute__do_build_and_run_instance",
+            event=_EVENT,
         ),
+        network_steps.plugged_step(_EVENT),
+        network_steps.resume_step(_EVENT),
     ),
     TRANSITIONS["build"],
     settle=SettleTogether(_settle),

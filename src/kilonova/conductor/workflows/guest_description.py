@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection
 from kilonova.clock import utc_now
 from kilonova.conductor.workflow_engine.run import HasHost, Run, ServerGoneError
 from kilonova.conductor.workflow_engine.services import Services
-from kilonova.db import host_devices, instances, request_specs
+from kilonova.db import host_devices, instance_networks, instances, request_specs
 from kilonova.db.database import Database
 from kilonova.model.config_drive import ConfigDrive
 from kilonova.model.flavor import Flavor
@@ -17,6 +17,7 @@ from kilonova.model.guest_devices import GuestDevices
 from kilonova.model.image import Image
 from kilonova.model.image_data import ImageData
 from kilonova.model.instance import GuestSpec, Instance
+from kilonova.model.network_info import NetworkInfo
 from kilonova.model.request_spec import StoredRequest
 
 
@@ -47,12 +48,17 @@ def new_guest(
     request: StoredRequest,
     ordered_at: datetime | None,
     image: Image | None = None,
+    vifs: NetworkInfo | None = None,
 ) -> GuestSpec:
-    """Return the description of a guest to create on ``host``. ``image``: source of the disk; None: requested image."""
+    """Return the description of a guest to create on ``host``.
+
+    ``image``: source of the disk; None: requested image. ``vifs``: its interfaces; None: those of the server.
+    """
     reserved = _reserved(services.database, instance, request, None)
     data = image_data_for(services, host, request) if image is None else services.image_data(host, image)
     drive = config_drive_for(services, host, instance, request)
-    return _guest(instance, request, reserved, ordered_at, data, drive)
+    interfaces = interfaces_of(services.database, instance.uuid) if vifs is None else vifs
+    return replace(_guest(instance, request, reserved, ordered_at, data, drive), vifs=interfaces)
 
 
 def kept_guest(
@@ -66,7 +72,14 @@ def kept_guest(
 
     ``holder``: consumer that holds the guest's NUMA cells and devices; None: the server itself.
     """
-    return _guest(instance, request, _reserved(database, instance, request, holder), ordered_at, None, None)
+    guest = _guest(instance, request, _reserved(database, instance, request, holder), ordered_at, None, None)
+    return replace(guest, vifs=interfaces_of(database, instance.uuid))
+
+
+def interfaces_of(database: Database, instance_uuid: str) -> NetworkInfo:
+    """Return the cached network interfaces of a server."""
+    with database.read() as connection:
+        return instance_networks.info_of(connection, instance_uuid)
 
 
 def image_data_for(services: Services, host: str, request: StoredRequest) -> ImageData | None:

@@ -7,6 +7,7 @@ Each module ends with unions of its messages, by kind. All names of these module
 from kilonova.messaging.messages.cold_moves import *
 from kilonova.messaging.messages.guests import *
 from kilonova.messaging.messages.images import *
+from kilonova.messaging.messages.interfaces import *
 from kilonova.messaging.messages.live_migrations import *
 from kilonova.messaging.messages.power_states import *
 from kilonova.messaging.messages.questions import *
@@ -18,7 +19,16 @@ from kilonova.messaging.messages.steps import *
 #: Messages that an agent handles at once, without waiting for queued or running orders of the same instance.
 Interrupt = LiveMigrationInterrupt | CancelSnapshot | AskStep
 #: Messages that an agent carries out one at a time for each instance, and answers with a :class:`StepReply`.
-Order = GuestOrder | RescueOrder | ColdMoveOrder | LiveMigrationOrder | SnapshotOrder | ImageOrder | CallOff
+Order = (
+    GuestOrder
+    | RescueOrder
+    | ColdMoveOrder
+    | LiveMigrationOrder
+    | SnapshotOrder
+    | ImageOrder
+    | InterfaceOrder
+    | CallOff
+)
 AgentMessage = Order | Interrupt | AskGuests | AskPowerStates | GuestQuestion
 #: Reports about guests, which any control process may handle.
 GuestReport = GuestsFound | PowerStates | PowerStatesAnswer

@@ -22,8 +22,10 @@ from kilonova.messaging.messages import (
     AskConsoleAddress,
     AskConsoleOutput,
     AskDiagnostics,
+    AttachInterface,
     CacheImages,
     ConfirmMove,
+    DetachInterface,
     DiscardSnapshot,
     FaultOf,
     FinishMove,
@@ -55,6 +57,7 @@ from kilonova.model.image_data import CacheResult, ImageData
 from kilonova.model.instance import PowerState
 from support.control import NewControl, new_controls
 from support.driver_contracts.core import CoreContract
+from support.driver_contracts.interfaces import VIF
 from support.driver_places import Place
 from support.one_host import OneHost, guest, new_step
 from support.smallest_driver import EXAMPLES, FileDriver, setup_in
@@ -173,6 +176,8 @@ def host(tmp_path: Path) -> OneHost:
         (UnrescueGuest(new_step(), "a"), Ability.RESCUE),
         (SetAdminPassword(new_step(), "a", "secret"), Ability.ADMIN_PASSWORD),
         (TriggerCrashDump(new_step(), "a"), Ability.CRASH_DUMP),
+        (AttachInterface(new_step(), "a", VIF), Ability.ATTACH_INTERFACE),
+        (DetachInterface(new_step(), "a", VIF), Ability.ATTACH_INTERFACE),
         (MoveAway(new_step(), "a", "node1"), Ability.RESIZE_SAME_HOST),
         (MoveAway(new_step(), "a", "node2"), Ability.COLD_MIGRATE),
         (FinishMove(new_step(), guest(), "node1", power_on=True), Ability.RESIZE_SAME_HOST),

@@ -14,6 +14,7 @@ from kilonova.compute.virt.fake.consoles import Consoles
 from kilonova.compute.virt.fake.diagnostics import Diagnostics
 from kilonova.compute.virt.fake.hypervisor import ConsoleAddresses, SimulatedHypervisor
 from kilonova.compute.virt.fake.image_cache import ImageCache
+from kilonova.compute.virt.fake.interfaces import Interfaces
 from kilonova.compute.virt.fake.live_migrations import LiveMigrations
 from kilonova.compute.virt.fake.power import Power
 from kilonova.compute.virt.fake.reboots import Reboots
@@ -28,6 +29,7 @@ from kilonova.model.guest_diagnostics import GuestDiagnostics
 from kilonova.model.host import NodeReport
 from kilonova.model.image_data import CacheResult, ImageData
 from kilonova.model.instance import GuestSpec, PowerState
+from kilonova.model.network_info import Vif
 from kilonova.scenario.model import SimulatedHost
 
 
@@ -62,6 +64,7 @@ class FakeDriver:
         self._cold_moves = ColdMoves(self.hypervisor)
         self._live_migrations = LiveMigrations(self.hypervisor)
         self._snapshots = Snapshots(self.hypervisor)
+        self._interfaces = Interfaces(self.hypervisor)
         self._image_cache = ImageCache(self.hypervisor)
 
     @property
@@ -174,6 +177,12 @@ class FakeDriver:
 
     def discard_snapshot(self, uuid: str) -> None:
         self._snapshots.discard_snapshot(uuid)
+
+    def attach_interface(self, uuid: str, vif: Vif) -> None:
+        self._interfaces.attach_interface(uuid, vif)
+
+    def detach_interface(self, uuid: str, vif: Vif) -> None:
+        self._interfaces.detach_interface(uuid, vif)
 
     def cache_image(self, image: ImageData) -> CacheResult:
         return self._image_cache.cache_image(image)

@@ -51,7 +51,7 @@ class SimulatedGuest:
     ``rescue_image_ref``: the rescue image that the guest runs from; None if the guest runs from its own disk.
     ``image_ref``: the image that the disk was made from; None in state files of old releases without this field.
     ``ordered_at``: Kilonova's mark, which is the time of the order that created the guest; None if Kilonova did not
-    create the guest.
+    create the guest. ``ports``: ids of the ports of its network interfaces.
     """
 
     state: PowerState
@@ -64,6 +64,7 @@ class SimulatedGuest:
     rescue_image_ref: str | None = None
     console: tuple[ConsoleEntry, ...] = ()
     has_config_drive: bool = False
+    ports: tuple[str, ...] = ()
 
     def booted(self, how: str) -> "SimulatedGuest":
         """Return the guest as it is after one more boot."""
@@ -80,8 +81,8 @@ class SimulatedGuest:
             tzinfo=None
         )  # older control processes do not send the time of the order
         size = guest.vcpus, guest.memory_mib, guest.root_gib
-        has_drive = guest.config_drive is not None
-        return cls(state, origin, *size, ordered_at, guest.image_ref, has_config_drive=has_drive)
+        has_drive, ports = guest.config_drive is not None, tuple(vif.port_id for vif in guest.vifs)
+        return cls(state, origin, *size, ordered_at, guest.image_ref, has_config_drive=has_drive, ports=ports)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,4 +236,5 @@ def _guest(value: Any, written_at: datetime) -> SimulatedGuest | None:
     ordered_at = written_at if text == "" else None if text is None else datetime.fromisoformat(text)
     enums = {"state": PowerState(value["state"]), "origin": Origin(value["origin"])}
     console = tuple(ConsoleEntry(**entry) for entry in value.get("console", ()))
-    return SimulatedGuest(**{**value, **enums, "ordered_at": ordered_at, "console": console})
+    ports = tuple(value.get("ports", ()))
+    return SimulatedGuest(**{**value, **enums, "ordered_at": ordered_at, "console": console, "ports": ports})

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Steps of workflows that change the ports of a server, and wait until the network service has plugged them.
+
+::
+
+    ports ──▶ spawn ──▶ plugged ──▶ resume        only for servers with networks
+      │         │          │           └─ only if the driver has started the guest paused
+      │         │          └─ only if a port was not active after it was bound
+      └─ undo: delete the ports made for the server, release those of the user
+
+The ports of a server are found by its uuid in the network service, and not in the journal. So a step may be repeated
+after a crash at any point, and its undo finds every port.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+from kilonova.conductor.workflow_engine.effects import AwaitEvents, Completed, Effect, Failed, Write
+from kilonova.conductor.workflow_engine.run import Failure, HasHost, Run, ServerGoneError
+from kilonova.conductor.workflow_engine.services import Services
+from kilonova.conductor.workflow_engine.step_kinds import one_way, sends
+from kilonova.conductor.workflow_engine.workflow import NOTHING, Step, complete_or_fail
+from kilonova.db import aggregates, instance_networks, instances, network_events
+from kilonova.db.core.transaction import Transaction
+from kilonova.errors import Conflict, Forbidden, InvalidRequest, KilonovaError, NotFound, PortBindingFailed
+from kilonova.messaging.messages import FaultOf, StepReply, UnpauseGuest
+from kilonova.model.instance import Instance, PowerState
+from kilonova.model.network_event import COMPLETED, NetworkEventName
+from kilonova.model.network_info import NetworkInfo
+from kilonova.model.network_request import NetworkRequest
+from kilonova.network import ports
+from kilonova.network.port_owner import PortOwner
+
+LOG = logging.getLogger(__name__)
+#: Errors of the network service for which the request is the cause, so that no other host helps.
+_FAULTS_OF_REQUESTS = (Conflict, Forbidden, InvalidRequest, NotFound)
+NOT_ALLOCATED = "Failed to allocate the network(s), not rescheduling."
+
+
+@dataclass(frozen=True, slots=True)
+class PlugWait:
+    """Wait for ports that were not active after they were bound.
+
+    ``ports``: their ids. ``since``: events that arrived before are about an earlier binding. ``until``: end of the
+    wait; None until the guest exists. Times are those of the database's clock.
+    """
+
+    ports: tuple[str, ...]
+    since: datetime
+    until: datetime | None = None
+
+
+class Plugging(HasHost, Protocol):
+    """Facts of a workflow that makes a guest. ``paused``: the driver has started the guest paused."""
+
+    @property
+    def plugging(self) -> PlugWait | None: ...
+
+    @property
+    def paused(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Networked:
+    """A server with its requested networks and its cached interfaces, as read from the database."""
+
+    instance: Instance
+    request: NetworkRequest
+    info: NetworkInfo
+
+    @property
+    def of_user(self) -> frozenset[str]:
+        """Ids of the ports that existed before the server; they are released, never deleted."""
+        return self.request.user_ports | {vif.port_id for vif in self.info if not vif.created}
+
+
+def read(services: Services, instance_uuid: str) -> Networked:
+    """Return a server with its networks, also if it is being deleted. Raises: ServerGoneError."""
+    with services.database.read() as connection:
+        instance = instances.find_any(connection, instance_uuid)
+        if instance is None:
+            raise ServerGoneError(instance_uuid)
+        request = instance_networks.request_of(connection, instance_uuid)
+        return Networked(instance, request, instance_networks.info_of(connection, instance_uuid))
+
+
+def owner_of(services: Services, instance: Instance, host: str | None) -> PortOwner:
+    """Return a server as the owner of its ports. ``host``: its host, whose availability zone the ports show."""
+    zone = instance.availability_zone
+    if host is not None:
+        with services.database.read() as connection:
+            zone = aggregates.zones_of_hosts(connection, {host}).get(host)
+    return PortOwner(
+        instance_uuid=instance.uuid,
+        project_id=instance.project_id,
+        zone=zone or services.config_drives.default_zone,
+        hostname=instance.hostname,
+    )
+
+
+def store(info: NetworkInfo) -> Write:
+    """Return the write that replaces a server's cached interfaces."""
+    return lambda tx, run: instance_networks.store_info(tx, run.instance_uuid, info)
+
+
+# --- ports ------------------------------------------------------------------------------------------------------------
+
+
+def make_ports(services: Services, run: Run[Any]) -> Effect:
+    """Create or take the ports of a new server and bind them to its host."""
+    server, host = read(services, run.instance_uuid), run.facts.host
+    owner = owner_of(services, server.instance, host)
+    # After a failed host, a request whose response was lost may have made a port after the ports were removed.
+    repeated = run.repeated or bool(run.facts.tried)
+    return bind(
+        services, run, lambda: ports.create_ports(services.network, owner, server.request, host, repeated=repeated)
+    )
+
+
+def bind(services: Services, run: Run[Any], change: Callable[[], NetworkInfo]) -> Effect:
+    """Return the effect of a change that binds ports to the host of the facts; ``change`` returns the interfaces.
+
+    Raises: Unavailable, so that the step is retried.
+    """
+    since = services.database.clock.now()
+    try:
+        info = change()
+    except PortBindingFailed as error:
+        return Failed(Failure(error.message, host=run.facts.host))
+    except _FAULTS_OF_REQUESTS as error:
+        return Failed(refusal(error, run.facts.host))
+    inactive = tuple(vif.port_id for vif in info if not vif.active)
+    waits = inactive and services.vif_plugging_timeout_s > 0
+    return Completed(replace(run.facts, plugging=PlugWait(inactive, since) if waits else None), store(info))
+
+
+def refusal(error: KilonovaError, host: str | None) -> Failure:
+    """Return the failure of a server whose ports the network service refuses."""
+    return Failure(error.message, f"{NOT_ALLOCATED}\n{error.message}", host, FaultOf.REQUEST, everywhere=True)
+
+
+def remove_ports(services: Services, run: Run[Any]) -> Effect:
+    """Delete the ports that were made for a server, and release those of the user. Ports that are gone are no error."""
+    server = read(services, run.instance_uuid)
+    ports.delete_ports(services.network, owner_of(services, server.instance, None), server.of_user)
+    return Completed(replace(run.facts, plugging=None), _forget)
+
+
+def _forget(tx: Transaction, run: Run[Any]) -> None:
+    instance_networks.store_info(tx, run.instance_uuid, ())
+    network_events.forget(tx, run.instance_uuid)
+
+
+# --- waiting for plugged ports ----------------------------------------------------------------------------------------
+
+
+def guest_made(services: Services, run: Run[Any], reply: StepReply) -> Effect:
+    """Reply handler of an order that makes a guest: the wait for the guest's ports begins when the guest exists."""
+    effect, wait = complete_or_fail(services, run, reply), run.facts.plugging
+    if wait is None or not isinstance(effect, Completed):
+        return effect
+    until = services.database.clock.now() + timedelta(seconds=services.vif_plugging_timeout_s)
+    paused = reply.power_state is PowerState.PAUSED
+    return replace(effect, facts=replace(run.facts, plugging=replace(wait, until=until), paused=paused))
+
+
+def plugged_step(event: str, *, may_fail: bool = True) -> Step[Any]:
+    """Return the step that waits until the ports of a guest are plugged.
+
+    ``may_fail``: whether the workflow can still roll back if a port is not plugged in time. If not, or if
+    ``vif_plugging_is_fatal`` is off, the workflow goes on without it.
+    """
+
+    def wait(services: Services, run: Run[Any]) -> Effect:
+        return _await_plugged(services, run, is_fatal=may_fail and services.vif_plugging_is_fatal)
+
+    return Step("plugged", wait, NOTHING, event=event, applies=_waits, blocking=True)
+
+
+def resume_step(event: str) -> Step[Any]:
+    """Return the step that continues a guest which its driver has started paused."""
+    return replace(one_way("resume", sends(UnpauseGuest), event=event), applies=_is_paused)
+
+
+def _waits(facts: Plugging) -> bool:
+    return facts.plugging is not None
+
+
+def _is_paused(facts: Plugging) -> bool:
+    return facts.paused
+
+
+def _await_plugged(services: Services, run: Run[Any], *, is_fatal: bool) -> Effect:
+    """Wait for the events of all awaited ports, then mark the ports as active.
+
+    An event may be lost, so the ports are looked up before the wait counts as failed.
+    """
+    wait: PlugWait = run.facts.plugging
+    with services.database.read() as connection:
+        stored = network_events.of_server(connection, run.instance_uuid)
+    heard = {
+        each.event.tag: each.event.status
+        for each in stored
+        if each.event.name is NetworkEventName.VIF_PLUGGED and each.received_at >= wait.since
+    }
+    failed = [port for port in wait.ports if heard.get(port, COMPLETED) != COMPLETED]
+    if run.interrupted is not None or (not failed and all(port in heard for port in wait.ports)):
+        return Completed(write=_note_plugged(services, run, frozenset(heard)))
+    if not failed and wait.until is not None and services.database.clock.now() < wait.until:
+        return AwaitEvents(wait.until)
+    server = read(services, run.instance_uuid)
+    info = ports.refresh(services.network, owner_of(services, server.instance, run.facts.host), server.info)
+    inactive = [vif.port_id for vif in info if vif.port_id in wait.ports and not vif.active]
+    if inactive and is_fatal:
+        why = f"Not plugged after {services.vif_plugging_timeout_s:g} s: {', '.join(inactive)}."
+        return Failed(Failure(NOT_ALLOCATED, f"{NOT_ALLOCATED}\n{why}", run.facts.host, everywhere=True))
+    if inactive:
+        LOG.warning("Server %s goes on without plugged ports: %s", run.instance_uuid, ", ".join(inactive))
+    return Completed(write=store(info))
+
+
+def _note_plugged(services: Services, run: Run[Any], plugged: frozenset[str]) -> Write:
+    """Return the write that marks ports as active in the cache, and deletes the events."""
+    info = read(services, run.instance_uuid).info
+    active = tuple(replace(vif, active=vif.active or vif.port_id in plugged) for vif in info)
+
+    def write(tx: Transaction, run: Run[Any]) -> None:
+        instance_networks.store_info(tx, run.instance_uuid, active)
+        network_events.forget(tx, run.instance_uuid)
+
+    return write
