@@ -12,8 +12,8 @@ TESTS := $(if $(ARGS),env KILONOVA_ONCE=1) tools/in_memory.sh tools/run_tests.sh
 CRASH := PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 exec $(PYTHON) -m
 # Installs the requirements of a libvirt host if ARGS selects that hypervisor.
 HYPERVISOR = $(if $(findstring --hypervisor libvirt,$(subst =, ,$(strip $(ARGS)))),tools/hypervisor.sh &&)
-# Installs Neutron if ARGS asks for networks.
-NETWORKS = $(if $(filter --networks,$(ARGS)),tools/networks.sh &&)
+# Installs Neutron if ARGS asks for networks; for networks of real guests also Open vSwitch and OVN.
+NETWORKS = $(if $(filter --networks,$(ARGS)),tools/networks.sh && $(if $(HYPERVISOR),tools/ovn.sh &&))
 # Tests start hundreds of processes, which would otherwise compile the same modules each time.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -45,6 +45,7 @@ e2e: setup ## run end-to-end tests: whole clouds, used with the stock clients
 	@exec $(TESTS) tests/e2e $(ARGS)
 guests: setup ## run the tests with real guests on libvirt and QEMU
 	@tools/hypervisor.sh
+	@tools/ovn.sh
 	@tools/test_servers.sh
 	@exec $(TESTS) tests/guests $(ARGS)
 docs: setup ## write the generated pages of docs/

@@ -14,7 +14,7 @@ TARGETS = {
     *("setup", "lint", "types", "test", "e2e", "conformance"),
     *("tempest-sample", "crash-sample", "away-sample", "fault-sample", "guests"),
 }
-_TOOLS = ("test_servers.sh", "hypervisor.sh", "networks.sh", "peer.sh", "debian_packages.sh")
+_TOOLS = ("test_servers.sh", "hypervisor.sh", "networks.sh", "ovn.sh", "peer.sh", "debian_packages.sh")
 _MAKE = """#!/bin/bash
 echo "$2" >>begun
 echo "says $2"

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The network namespace of real guests, and two virtual cables from it to this machine.
+
+::
+
+    machine                          namespace kn-HOST-…
+    172.24.4.1/24   ── external ──   ext0, a port of br-ex: floating addresses
+    169.254.x.1/30  ── consoles ──   169.254.x.2/30, where the consoles of guests listen
+
+Guests do not reach the consoles: the namespace forwards no packets, has no other address, and accepts packets on the
+consoles' cable only from the machine's end. The namespace outlives the cloud while guests run in it.
+"""
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from kilonova.errors import ConfigurationError, Unavailable
+
+#: Address of this machine in the external network ``public``, which is the gateway of routers there.
+EXTERNAL_ADDRESS = "172.24.4.1"
+_EXTERNAL = f"{EXTERNAL_ADDRESS}/24"
+_NAMESPACES = Path("/run/netns")
+_METADATA_OCTET = 169
+_NAME_LENGTH = 40
+_PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
+_IPV4 = "/proc/sys/net/ipv4"
+#: Kernel settings of the namespace. rp_filter 1 drops packets that would not be answered through the same cable.
+_SETTINGS = {f"{_IPV4}/ip_forward": 0, f"{_IPV4}/conf/all/rp_filter": 1, f"{_IPV4}/conf/console0/rp_filter": 1}
+
+
+class HostNetwork:
+    """Network namespace of the cloud whose data is in ``folder``; ``host``: name of its host of real guests."""
+
+    def __init__(self, folder: Path, host: str) -> None:
+        digest = hashlib.sha256(os.fsencode(folder.absolute()))
+        plain = re.sub(r"[^A-Za-z0-9.-]", "_", host)[:_NAME_LENGTH]
+        self.name = f"kn-{plain}-{digest.hexdigest()[:6]}"
+        self.external, self.consoles = (f"kn{digest.hexdigest()[:10]}{end}" for end in "ec")
+        third, fourth = digest.digest()[-2:]
+        third = 1 + third % 253 + (1 + third % 253 >= _METADATA_OCTET)
+        self._console_net = f"169.254.{third}.{fourth & 0xFC}"
+
+    @property
+    def file(self) -> Path:
+        return _NAMESPACES / self.name
+
+    @property
+    def console_address(self) -> str:
+        """The address in the namespace that this machine reaches, and guests do not."""
+        return self._console(2)
+
+    def _console(self, number: int) -> str:
+        start, _, last = self._console_net.rpartition(".")
+        return f"{start}.{int(last) + number}"
+
+    def make(self) -> None:
+        """Create the namespace and its cables; complete a namespace in which guests run. Raises: ConfigurationError."""
+        self._require_free()
+        if not self.is_in_use():
+            self.remove()
+        if not self.file.exists():
+            try:
+                run("ip", "netns", "add", self.name)
+            except Unavailable as error:
+                raise ConfigurationError(f"--networks needs network namespaces: {error.message}") from error
+        run("ip", "-n", self.name, "link", "set", "lo", "up")
+        self._lay(self.external, "ext0", _EXTERNAL)
+        self._lay(self.consoles, "console0", f"{self._console(1)}/30")
+        run("ip", "-n", self.name, "address", "replace", f"{self.console_address}/30", "dev", "console0")
+        # a datapath in user space sees the machine's packets before a network card would fill in their checksums
+        run("ethtool", "-K", self.external, "tx", "off")
+        for file, value in _SETTINGS.items():
+            run("ip", "netns", "exec", self.name, "sh", "-c", f"echo {value} >{file}")
+
+    def is_in_use(self) -> bool:
+        """Return whether processes run in the namespace, such as guests."""
+        return self.file.exists() and bool(run("ip", "netns", "pids", self.name).split())
+
+    def remove(self) -> None:
+        """Remove the namespace and its cables; no error if they are absent."""
+        if self.file.exists():
+            run("ip", "netns", "delete", self.name)
+        for cable in (self.external, self.consoles):  # the kernel removes them some time after the namespace
+            if Path("/sys/class/net", cable).exists():
+                try_run("ip", "link", "delete", cable)
+
+    def devices(self) -> frozenset[str]:
+        """Return the names of the network devices in the namespace."""
+        return frozenset(link["ifname"] for link in json.loads(run("ip", "-n", self.name, "-j", "link", "show")))
+
+    def within(self, *command: str) -> tuple[str, ...]:
+        """Return the command that runs another command in the namespace."""
+        return ("ip", "netns", "exec", self.name, *command)
+
+    def _lay(self, here: str, there: str, address: str) -> None:
+        if not Path("/sys/class/net", here).exists():
+            run("ip", "link", "add", here, "type", "veth", "peer", "name", there, "netns", self.name)
+        # no router advertisement of a guest configures this machine
+        try_run("sh", "-c", f"echo 1 >/proc/sys/net/ipv6/conf/{here}/disable_ipv6")
+        run("ip", "address", "replace", address, "dev", here)
+        run("ip", "link", "set", here, "up")
+        run("ip", "-n", self.name, "link", "set", there, "up")
+
+    def _require_free(self) -> None:
+        """Raise ConfigurationError if another device has an address in the external network."""
+        for link in json.loads(run("ip", "-j", "-4", "address", "show", "to", _EXTERNAL) or "[]"):
+            if link.get("ifname") not in (None, self.external):
+                name = link["ifname"]
+                raise ConfigurationError(
+                    f"--networks needs the addresses {_EXTERNAL}, but the device {name} of this machine has one: "
+                    f"another cloud runs with --networks, or was killed (then type: ip link delete {name})"
+                )
+
+
+def run(*command: str, environment: dict[str, str] | None = None) -> str:
+    """Run a program and return its output. Raises: Unavailable with the program's error message."""
+    done = _done(command, environment)
+    if done.returncode != 0:
+        raise Unavailable(f"{' '.join(command[:4])} failed: {done.stderr.strip() or done.returncode}")
+    return done.stdout
+
+
+def try_run(*command: str) -> None:
+    """Run a program whose failure does not matter."""
+    _done(command, None)
+
+
+def _done(command: Sequence[str], environment: dict[str, str] | None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(  # noqa: S603
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PATH": _PATH, **(environment or {})},
+    )

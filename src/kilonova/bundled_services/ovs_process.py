@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One process of Open vSwitch or OVN. It is killed when the process that started it exits."""
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from kilonova.bundled_services.parent_death import die_with_parent
+from kilonova.bundled_services.settings import LOG_BYTES
+from kilonova.errors import Unavailable
+
+_START_S = 30.0
+_STOP_S = 5.0
+_LAST_LINES = 10
+
+
+class OvsProcess:
+    """A daemon that is ready when it accepts connections on a Unix socket. Start it from the main thread.
+
+    ``socket``: path of this socket, in which ``{pid}`` stands for the pid. ``log``: file of the daemon's warnings.
+    """
+
+    def __init__(
+        self, name: str, command: Sequence[str], socket: str, log: Path, environment: Mapping[str, str]
+    ) -> None:
+        self.name = name
+        self.log = log
+        self.pidfd = -1
+        self._command = list(command)
+        self._socket = socket
+        self._environment = dict(environment)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start the daemon without waiting until it is ready. Raises: OSError."""
+        if self.log.exists() and self.log.stat().st_size > LOG_BYTES:
+            self.log.replace(self.log.with_name(f"{self.log.name}.1"))
+        parent = os.getpid()
+        with self.log.open("ab") as output:
+            self._process = subprocess.Popen(  # noqa: S603
+                self._command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd="/",
+                env=self._environment,
+                start_new_session=True,  # Ctrl-C must reach the supervisor only
+                preexec_fn=lambda: die_with_parent(parent),  # noqa: PLW1509  one thread, no import after fork
+            )
+        self.pidfd = os.pidfd_open(self._process.pid)
+
+    def answers(self) -> bool:
+        """Return whether the daemon is ready."""
+        if self._process is None:
+            return False
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(2)
+            with contextlib.suppress(OSError):
+                client.connect(self._socket.format(pid=self._process.pid))
+                return True
+        return False
+
+    def wait(self) -> None:
+        """Wait until the daemon is ready. Raises: Unavailable."""
+        deadline = time.monotonic() + _START_S
+        while not self.answers():
+            if self.ended():
+                raise Unavailable(self.obituary())
+            if time.monotonic() > deadline:
+                raise Unavailable(f"{self.name} is not ready after {_START_S:g} s; see {self.log}")
+            time.sleep(0.01)
+
+    def ended(self) -> bool:
+        """Return whether the daemon has ended or was never started."""
+        return self.pidfd < 0 or _is_readable(self.pidfd, 0)
+
+    def ending(self) -> str:
+        status = None if self._process is None else self._process.poll()
+        if status is None:
+            return "has not started"
+        return f"ended with exit status {status}" if status >= 0 else f"was killed by {signal.Signals(-status).name}"
+
+    def obituary(self) -> str:
+        """Return how the daemon ended, with the last lines of its log."""
+        lines = self.log.read_text(errors="replace").splitlines()[-_LAST_LINES:]
+        return "\n  ".join([f"{self.name} {self.ending()}; the last lines of {self.log}:", *lines])
+
+    def stop(self) -> None:
+        """Stop the daemon with SIGTERM, or with SIGKILL after a timeout. No error if it has ended or never started."""
+        if not self.ended():
+            for number in (signal.SIGCONT, signal.SIGTERM):  # the process may be stopped by SIGSTOP
+                with contextlib.suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(self.pidfd, number)
+            _is_readable(self.pidfd, _STOP_S)
+        self.kill()
+
+    def kill(self) -> None:
+        """Kill the daemon. It can be started again."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            os.close(self.pidfd)
+            self._process, self.pidfd = None, -1
+
+    def restart(self) -> None:
+        """Start the daemon again after it has ended. Call it in the main thread. Raises: OSError."""
+        self.kill()
+        self.start()
+
+
+def _is_readable(pidfd: int, timeout_s: float) -> bool:
+    """Wait until a process exits. Return whether it has exited within ``timeout_s``."""
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    return bool(poll.poll(timeout_s * 1000))
