@@ -3,6 +3,7 @@
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -14,8 +15,9 @@ from kilonova.compute.virt.abilities import Rescue
 from kilonova.compute.virt.base import AgentStopsError
 from kilonova.errors import DriverError, GuestMissing, UnsupportedGuest
 from kilonova.identifiers import new_uuid
-from kilonova.model.instance import GuestSpec
+from kilonova.model.instance import GuestSpec, PowerState
 from kilonova.model.network_info import Vif, VifNetwork
+from support.driver_places import later
 from support.libvirt_node import BridgedNode
 from support.libvirt_place import LibvirtPlace
 from support.waiting import wait_until
@@ -74,6 +76,28 @@ def test_a_guest_starts_with_its_interfaces(place: LibvirtPlace, bridged_node: B
     assert bridged_node.members() == set()
     place.driver.start(guest.uuid)
     assert bridged_node.members() == {vif(1).device_name, vif(2).device_name}
+
+
+def test_a_guest_that_waits_for_its_ports_is_plugged_and_paused(place: LibvirtPlace, bridged_node: BridgedNode) -> None:
+    guest = place.guest(vifs=(vif(1),), starts_paused=True)
+    for _ in range(2):
+        place.driver.spawn(guest)
+        assert place.state(guest) is PowerState.PAUSED
+        assert bridged_node.members() == {vif(1).device_name}
+        assert place.driver.changed_guests() == {}
+        place.agent_dies()
+    place.driver.unpause(guest.uuid)
+    booted(place, guest)
+    place.driver.spawn(guest)
+    assert place.state(guest) is PowerState.RUNNING
+    anew = replace(guest, ordered_at=later(guest))
+    place.driver.rebuild(anew, power_on=True)
+    assert place.state(guest) is PowerState.PAUSED
+    place.driver.unpause(guest.uuid)
+    place.driver.stop(guest.uuid)
+    place.driver.move_away(guest.uuid, "")
+    place.driver.finish_move(replace(anew, memory_mib=48), "node1", power_on=True)
+    assert place.state(guest) is PowerState.PAUSED
 
 
 def test_a_port_that_is_not_bound_is_named_and_nothing_is_left(place: LibvirtPlace) -> None:

@@ -12,6 +12,7 @@ from kilonova.compute.virt.libvirt.domains import OwnDomain
 from kilonova.compute.virt.libvirt.hypervisor import LibvirtHost
 from kilonova.compute.virt.libvirt.power import Power
 from kilonova.compute.virt.libvirt.rescued import from_own_disk
+from kilonova.compute.virt.libvirt.spawns import state_when_started
 from kilonova.errors import DriverError, GuestMissing
 from kilonova.model.instance import GuestSpec, PowerState
 
@@ -43,7 +44,7 @@ class ColdMoves:
 
     def finish_move(self, guest: GuestSpec, source: str, *, power_on: bool) -> None:
         del source  # unused: the source of a move is always this host
-        after = PowerState.RUNNING if power_on else PowerState.SHUTDOWN
+        after = state_when_started(guest) if power_on else PowerState.SHUTDOWN
         with self.host.changes.ordered(guest.uuid, after):
             domain = self.host.domains.find(guest.uuid)
             if domain is not None and domain.mark.origin is not Origin.MOVED:
@@ -51,7 +52,7 @@ class ColdMoves:
             if domain is None:
                 domain = self._make_of_kept(guest)
             if power_on:
-                domain.power_on()
+                domain.power_on(paused=guest.starts_paused)
             else:
                 domain.power_off()
 

@@ -55,11 +55,14 @@ class OwnDomain:
         with explained(f"return the power state of guest {self.uuid}"):
             return _state(self.handle, self.handle.state()[0])
 
-    def power_on(self) -> None:
-        """Start the domain, or resume it with its saved memory; no error if it already runs. Raises: DriverError."""
+    def power_on(self, *, paused: bool = False) -> None:
+        """Start the domain, or resume it with its saved memory; no error if it already runs. Raises: DriverError.
+
+        ``paused``: start it paused.
+        """
         with explained(f"start guest {self.uuid}"):
             try:
-                self.handle.create()
+                self.handle.createWithFlags(libvirt.VIR_DOMAIN_START_PAUSED if paused else 0)
             except libvirt.libvirtError as error:
                 if error.get_error_code() != _ALREADY or not self.handle.isActive():
                     raise

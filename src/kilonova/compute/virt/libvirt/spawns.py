@@ -15,20 +15,25 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spawns:
-    """Creates guests from images, and removes them with all their files."""
+    """Creates guests from images, and removes them with all their files.
+
+    A guest with ``starts_paused`` is started paused: its tap devices exist, so that the network service can plug them.
+    """
 
     host: LibvirtHost
 
     def spawn(self, guest: GuestSpec) -> None:
-        with self.host.changes.ordered(guest.uuid, PowerState.RUNNING):
+        started = state_when_started(guest)
+        with self.host.changes.ordered(guest.uuid, started):
             domain = self.host.domains.find(guest.uuid)
-            if domain is not None and domain.power_state() is PowerState.RUNNING:
+            if domain is not None and domain.power_state() in {PowerState.RUNNING, started}:
                 return
             self.host.require_possible(guest)
             try:
                 if domain is not None:  # an agent was killed after defining the domain and before starting it
                     domain.undefine()
-                self.host.define(guest, self.host.disks.make(guest), Origin.SPAWNED).power_on()
+                made = self.host.define(guest, self.host.disks.make(guest), Origin.SPAWNED)
+                made.power_on(paused=guest.starts_paused)
             except BaseException:
                 self._clear_away(guest.uuid)
                 raise
@@ -42,7 +47,7 @@ class Spawns:
             self.host.copies.discard(uuid)
 
     def rebuild(self, guest: GuestSpec, *, power_on: bool) -> None:
-        after = PowerState.RUNNING if power_on else PowerState.SHUTDOWN
+        after = state_when_started(guest) if power_on else PowerState.SHUTDOWN
         with self.host.changes.ordered(guest.uuid, after):
             domain = self.host.domains.find(guest.uuid)
             is_made = domain is not None and domain.mark.ordered_at == guest.ordered_at
@@ -58,7 +63,7 @@ class Spawns:
                     self._clear_away(guest.uuid)
                     raise
             if power_on:
-                domain.power_on()
+                domain.power_on(paused=guest.starts_paused)
             else:
                 domain.power_off()
 
@@ -85,3 +90,8 @@ class Spawns:
             self.host.disks.remove(uuid)
         except DriverError:
             LOG.exception("Guest %s could not be created, and its remains could not be removed", uuid)
+
+
+def state_when_started(guest: GuestSpec) -> PowerState:
+    """Return the power state of a guest that has been created and started."""
+    return PowerState.PAUSED if guest.starts_paused else PowerState.RUNNING

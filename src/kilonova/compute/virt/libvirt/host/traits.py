@@ -2,7 +2,7 @@
 """Standard traits of a libvirt host, for the features that the driver supports.
 
 If a COMPUTE_ or HW_ trait is no longer reported, it is removed from the host's resource provider. The traits of
-volumes, networks, accelerators, shares and encrypted disks are never reported, since the driver does not support them.
+volumes, accelerators, shares and encrypted disks are never reported, since the driver does not support them.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -44,7 +44,7 @@ def traits_of(
     excluded = {name.strip().lower() for name in excluded_image_types}
     found |= {f"COMPUTE_IMAGE_TYPE_{name.upper()}" for name in IMAGE_TYPES if name not in excluded}
     found |= cpu_traits(host.architecture, host.guest_features)
-    found |= {f"HW_ARCH_{host.architecture.upper()}", "COMPUTE_NET_VIRTIO_PACKED"}
+    found |= {f"HW_ARCH_{host.architecture.upper()}", "COMPUTE_NET_ATTACH_INTERFACE", "COMPUTE_NET_VIRTIO_PACKED"}
     if any(len(cpu.siblings) > 1 for cell in host.cells for cpu in cell.cpus) or host.cpu.threads > 1:
         found.add("HW_CPU_HYPERTHREADING")
     if any(cpu.socket is not None for cell in host.cells for cpu in cell.cpus):
