@@ -58,7 +58,7 @@ def test_every_family_says_what_is_there(prefix: str, pc: set[str], newer: set[s
 
 def test_nothing_is_said_of_what_the_driver_does_not_do() -> None:
     absent = (
-        "COMPUTE_NET_ATTACH",
+        "COMPUTE_NET_ATTACH_INTERFACE_WITH_TAG",
         "COMPUTE_VOLUME",
         "COMPUTE_DEVICE_TAGGING",
         "COMPUTE_ACCELERATORS",
