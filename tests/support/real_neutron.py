@@ -4,6 +4,7 @@
 It has the simulated mechanism, so it binds ports on hosts of any name. Requests need no token and have all rights.
 """
 
+import os
 import subprocess
 import time
 from collections.abc import Iterator
@@ -31,14 +32,17 @@ class RealNeutron:
 
 
 @contextmanager
-def start_neutron(folder: Path) -> Iterator[RealNeutron]:
-    """Run Neutron in ``folder`` for the duration of the block. Takes five seconds or more."""
+def start_neutron(folder: Path, module: str = "kilonova.bundled_services.neutron") -> Iterator[RealNeutron]:
+    """Run Neutron in ``folder`` for the duration of the block. Takes five seconds or more.
+
+    ``module``: the module to run, such as ``support.neutron_with_users`` for a Neutron that tells users apart.
+    """
     folder.mkdir(exist_ok=True)
     settings = NeutronSettings(str(folder), LOOPBACK, free_port(), "", "RegionOne", _NO_ONE)
     save(settings, folder / "settings.json")
-    command = [neutron_python(), "-m", "kilonova.bundled_services.neutron", "--settings", f"{folder}/settings.json"]
+    command = [neutron_python(), "-m", module, "--settings", f"{folder}/settings.json"]
     with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+        process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, env=_environment())
     neutron = RealNeutron(f"http://{LOOPBACK}:{settings.port}", folder)
     try:
         _wait(process, neutron.url, folder / "log")
@@ -56,6 +60,12 @@ def real_neutron(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealNeutr
     """Fixture: the Neutron of the session. Tests create resources in projects of their own."""
     with start_neutron(tmp_path_factory.mktemp("neutron")) as neutron:
         yield neutron
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment of a process that can import ``support``."""
+    folders = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, folders))}
 
 
 def _wait(process: subprocess.Popen[bytes], url: str, log: Path) -> None:

@@ -25,7 +25,8 @@ def eui64(cidr: str, mac: str) -> str:
 def choose(store: Store, network: Stored, wanted: Sequence[Mapping[str, str]] | None, mac: str) -> list[dict[str, str]]:
     """Return the addresses of a port.
 
-    ``wanted``: the request's ``fixed_ips``; None: one address of IPv4, one of IPv6, and all that the host derives.
+    ``wanted``: the request's ``fixed_ips``; None: one address of IPv4 and one of IPv6. The addresses that the host
+    derives itself are always added.
     Raises: InvalidRequest, Conflict.
     """
     subnets = store.where("subnets", network_id=network["id"])
@@ -37,7 +38,7 @@ def choose(store: Store, network: Stored, wanted: Sequence[Mapping[str, str]] | 
                 chosen.append(_any_of(store, network, given))
     chosen += [_wanted(store, network, subnets, item, mac) for item in wanted or ()]
     named = {each["subnet_id"] for each in chosen}
-    derives = [each for each in subnets if _is_slaac(each) and each["id"] not in named and wanted != []]
+    derives = [each for each in subnets if _is_slaac(each) and each["id"] not in named]
     return chosen + [{"subnet_id": each["id"], "ip_address": eui64(each["cidr"], mac)} for each in derives]
 
 

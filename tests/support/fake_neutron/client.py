@@ -142,7 +142,7 @@ class FakeNeutron:
         revision: int | None = None,
     ) -> Stored:
         def update(user: User) -> Stored:
-            found = self.store.get(kind, resource_id, user)
+            found = self.store.get(kind, resource_id, user) if revision is not None else {}
             if revision is not None and found["revision_number"] != revision:
                 raise ConcurrentUpdate(f"Constrained to {revision}, but current revision is {found['revision_number']}")
             return self._update(kind, resource_id, user, deepcopy(dict(values)))
@@ -193,7 +193,9 @@ class FakeNeutron:
         return [self._shown(kind, each, user, filters.get("fields", ())) for each in found]
 
     def _shown(self, kind: str, stored: Stored, user: User, fields: object = ()) -> Stored:
-        return self.ports.show(user, stored, fields) if kind == "ports" else shown(stored, fields)
+        if kind == "ports":
+            return self.ports.show(user, stored, fields)
+        return shown(self.store.as_seen(user, kind, stored), fields)
 
     def _create(self, kind: str, user: User, values: Stored) -> Stored:
         self._refuse_over_quota(kind, values.get("project_id") or user.project_id)
@@ -267,6 +269,8 @@ class FakeNeutron:
     ) -> Stored:
         if kind == "ports" and rest[1:2] == ("bindings",):
             return self.ports.call(user, method, self.store.get("ports", rest[0], user), rest[2:], body)
+        if kind == "routers" and rest[1:] == ("add_router_interface",):
+            return {"id": rest[0], **body}
         if kind == "auto-allocated-topology" and method == "GET":
             made = networks.auto_topology(self.store, rest[0], dry_run="dry-run" in query.get("fields", []))
             return {"auto_allocated_topology": made}

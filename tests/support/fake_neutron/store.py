@@ -20,6 +20,7 @@ SINGULAR = {
     "security-group-rules": "security_group_rule",
     "floatingips": "floatingip",
     "rbac-policies": "rbac_policy",
+    "routers": "router",
 }
 _MISSING = {
     "networks": "Network {} could not be found.",
@@ -30,6 +31,7 @@ _MISSING = {
     "security-group-rules": "Security group rule {} does not exist",
     "floatingips": "Floating IP {} could not be found",
     "rbac-policies": "RBAC policy of type network with ID {} not found",
+    "routers": "Router {} could not be found",
 }
 
 
@@ -101,8 +103,13 @@ class Store:
     def matching(self, kind: str, user: User, filters: Mapping[str, object]) -> Iterator[Stored]:
         """Yield the visible resources that match all filters, each of which has a value or several."""
         for each in list(self[kind].values()):
-            if self.sees(user, kind, each) and all(_matches(each, key, value) for key, value in filters.items()):
+            seen = self.as_seen(user, kind, each)
+            if self.sees(user, kind, each) and all(_matches(seen, key, value) for key, value in filters.items()):
                 yield each
+
+    def as_seen(self, user: User, kind: str, resource: Stored) -> Stored:
+        """Return a resource with the attributes that depend on the user: networks are shared with some projects."""
+        return {**resource, "shared": self.is_shared(resource, user)} if kind == "networks" else resource
 
 
 def shown(resource: Stored, fields: object = ()) -> Stored:
