@@ -15,7 +15,7 @@ from typing import Any
 import requests
 import yaml
 
-from kilonova.bundled_services.free_ports import free_ports
+from kilonova.bundled_services.free_ports import free_port, free_ports
 
 
 @dataclass
@@ -27,6 +27,7 @@ class Supervisor:
     arguments: Sequence[str] = ()
     ports: list[int] = field(default_factory=lambda: free_ports(3))
     console_ports: list[int] = field(default_factory=lambda: free_ports(2))
+    network_port: int = field(default_factory=free_port)
     environment: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
     lines: list[str] = field(default_factory=list)
@@ -38,6 +39,7 @@ class Supervisor:
         arguments += ["--identity-port", str(identity), "--image-port", str(image)]
         vnc, serial = self.console_ports
         arguments += ["--novnc-port", str(vnc), "--serial-port", str(serial)]
+        arguments += ["--network-port", str(self.network_port)]
         self.process = subprocess.Popen(
             [*self.command, *arguments, *self.arguments],
             stdout=subprocess.PIPE,

@@ -57,6 +57,9 @@ key_repository = {credential}
 enable_proxy_headers_parsing = true
 """
 
+#: Description of the services in the catalogue that the settings name.
+_BUNDLED = "Started by kilonova up"
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Run Keystone for `kilonova up`.")
@@ -103,6 +106,8 @@ def prepare(settings: KeystoneSettings) -> Callable[..., Any]:
         write_private(mark, wanted)
     for entry in settings.catalog:
         _publish(entry, settings.region)
+    for service_type in settings.withdrawn:
+        _withdraw(service_type)
     return setup_app_middleware(application_factory("public"))  # type: ignore[no-any-return,unused-ignore]
 
 
@@ -187,6 +192,7 @@ def _publish(entry: CatalogEntry, region: str) -> None:
         service = found[0]
     else:
         service = {"id": uuid.uuid4().hex, "type": entry.service_type, "name": entry.name, "enabled": True}
+        service["description"] = _BUNDLED
         apis.catalog_api.create_service(service["id"], service)
     hints = driver_hints.Hints()
     hints.add_filter("service_id", service["id"])
@@ -199,6 +205,18 @@ def _publish(entry: CatalogEntry, region: str) -> None:
             apis.catalog_api.create_endpoint(new["id"], {**new, "service_id": service["id"], "region_id": region})
         elif endpoint["url"] != entry.url:
             apis.catalog_api.update_endpoint(endpoint["id"], {**endpoint, "url": entry.url})
+
+
+def _withdraw(service_type: str) -> None:
+    """Remove a service from the catalogue, with its endpoints, if `_publish` has added it."""
+    from keystone.common import driver_hints  # noqa: PLC0415 - of the bundled service
+    from keystone.common.provider_api import ProviderAPIs as apis  # noqa: N813, PLC0415 - of the bundled service
+
+    hints = driver_hints.Hints()
+    hints.add_filter("type", service_type)
+    for service in apis.catalog_api.list_services(hints):
+        if service.get("description") == _BUNDLED:
+            apis.catalog_api.delete_service(service["id"])
 
 
 if __name__ == "__main__":

@@ -18,6 +18,19 @@ _PLUGINS = (
     "qos", "trunk", "tag", "auto_allocate", "port_forwarding", "segments", "revisions", "timestamp",
     "network_ip_availability",
 )  # fmt: skip
+#: Neutron warns of the agents that it looks for in vain, and of its own deprecated options.
+_LOG_LEVELS = (
+    ",".join(
+        f"{name}=ERROR"
+        for name in (
+            "oslo_config.cfg",
+            "neutron.scheduler",
+            "neutron.quota.resource_registry",
+            "neutron.api.extensions",
+        )
+    )
+    + ",stevedore=CRITICAL,oslo_policy=WARNING"
+)
 _ONLY_IN_TESTS = """\
 # Written at every start by `kilonova up`. Requests without a token cannot have the role `service`.
 "create_port:binding:profile": ""
@@ -47,7 +60,7 @@ def conf_text(settings: NeutronSettings, database: Path, paste: Path) -> str:
     sections: dict[str, dict[str, str]] = {
         "DEFAULT": {
             "use_stderr": "true",
-            "default_log_levels": "stevedore=CRITICAL,oslo_policy=WARNING,neutron.pecan_wsgi=WARNING",
+            "default_log_levels": _LOG_LEVELS,
             "state_path": str(folder),
             "api_paste_config": str(paste),
             "auth_strategy": "keystone" if settings.auth_url else "noauth",
@@ -55,6 +68,9 @@ def conf_text(settings: NeutronSettings, database: Path, paste: Path) -> str:
             "service_plugins": ",".join((mechanism.router, *_PLUGINS)),
             "transport_url": "fake://",
             "setproctitle": "off",
+            "enable_dvr": "false",
+            "enable_traditional_dhcp": "false",
+            "dhcp_agent_notification": "false",
             "dns_domain": DNS_DOMAIN,
             "notify_nova_on_port_status_changes": str(bool(settings.auth_url)).lower(),
             "notify_nova_on_port_data_changes": str(bool(settings.auth_url)).lower(),

@@ -36,7 +36,8 @@ class CatalogEntry:
 class KeystoneSettings:
     """Settings of Keystone. ``accounts[0]`` is the administrator.
 
-    ``catalog`` includes Keystone itself, as ``identity``.
+    ``catalog`` includes Keystone itself, as ``identity``. ``withdrawn``: types of services that are removed from the
+    catalogue if an earlier start added them.
     """
 
     folder: str
@@ -45,6 +46,7 @@ class KeystoneSettings:
     region: str
     accounts: tuple[Account, ...]
     catalog: tuple[CatalogEntry, ...]
+    withdrawn: tuple[str, ...] = ()
     log_file: str | None = None
 
 
@@ -89,6 +91,7 @@ def load_keystone(path: Path) -> KeystoneSettings:
     data = json.loads(path.read_text(encoding="utf-8"))
     data["accounts"] = tuple(Account(**{**entry, "roles": tuple(entry["roles"])}) for entry in data["accounts"])
     data["catalog"] = tuple(CatalogEntry(**entry) for entry in data["catalog"])
+    data["withdrawn"] = tuple(data["withdrawn"])
     return KeystoneSettings(**data)
 
 

@@ -24,6 +24,7 @@ from kilonova.cli.main import main
         (["up", "--scenario", "nowhere"], "no scenario or file has the name 'nowhere'"),
         (["up", "--config-file", "/nonexistent.conf"], "--config-file /nonexistent.conf is not a file"),
         (["up", "--no-companions"], "--no-companions needs --config-file"),
+        (["up", "--networks", "--no-companions"], "--networks needs Kilonova's own Keystone"),
         (["up", "--data", "/proc/kilonova"], "cannot use the data folder /proc/kilonova"),
     ],
 )

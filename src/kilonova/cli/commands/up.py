@@ -7,11 +7,13 @@ from typing import Annotated
 
 import typer
 
+from kilonova.bundled_services.neutron_environment import neutron_python
 from kilonova.cli.scenarios.file import find_scenario
 from kilonova.cli.up import supervisor
 from kilonova.cli.up.consoles import ConsolePart
 from kilonova.cli.up.data_folder import default_folder
 from kilonova.cli.up.libvirt import GuestsOnStop, Hypervisor
+from kilonova.cli.up.networks import NetworkPart
 from kilonova.cli.up.supervisor import UpOptions
 from kilonova.cli.wiring import addresses
 from kilonova.cli.wiring.addresses import Address
@@ -59,6 +61,11 @@ def up(
     image_port: Annotated[int, typer.Option(min=1, max=65535, help="Glance's port.")] = 9292,
     novnc_port: Annotated[int, typer.Option(min=1, max=65535, help="Port of VNC consoles.")] = 6080,
     serial_port: Annotated[int, typer.Option(min=1, max=65535, help="Port of serial consoles.")] = 6083,
+    networks: Annotated[
+        bool,
+        typer.Option("--networks/--no-networks", help="Start Neutron too, so that servers get ports and addresses."),
+    ] = False,
+    network_port: Annotated[int, typer.Option(min=1, max=65535, help="Neutron's port.")] = 9696,
     scenario: Annotated[
         str | None, typer.Option(metavar="NAME|FILE", help="Scenario, which describes the hosts and sets options.")
     ] = None,
@@ -82,6 +89,10 @@ def up(
 ) -> None:
     """Start a cloud on this machine and run it until Ctrl-C."""
     compute = addresses.parse(bind, "--bind")
+    if networks and not bundled_services:
+        raise ConfigurationError(
+            "--networks needs Kilonova's own Keystone; name your Neutron in [neutron] of --config-file"
+        )
     if config_file is not None and not config_file.is_file():
         raise ConfigurationError(f"--config-file {config_file} is not a file")
     if not bundled_services and config_file is None:
@@ -101,6 +112,7 @@ def up(
         scenario=find_scenario(scenario) if scenario else None,
         config_file=config_file.absolute() if config_file else None,
         bundled_services=bundled_services,
+        networks=NetworkPart(folder, Address(compute.host, network_port), neutron_python()) if networks else None,
         consoles=ConsolePart(folder, vnc, serial) if console_proxy else None,
     )
     try:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from kilonova.cli.up import tiny_image
 from kilonova.cli.up.cloud_files import Cloud
+from kilonova.cli.up.networks import PRIVATE, PUBLIC
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,9 @@ class Announcement:
             yield f"  {_installed('kilonova')} explain first"
             if self.real_guests:
                 yield f"  {openstack} console log show first"
+            if self.cloud.network is not None:
+                floating = f"{openstack} floating ip create {PUBLIC}"
+                yield f"Servers get addresses on the network {PRIVATE}; for one on {PUBLIC}: {floating}"
             if self.unlimited:
                 limit = f"{openstack} quota set --instances 10 demo"
                 yield f"Projects may have any number of servers here; limit one with: {limit}"

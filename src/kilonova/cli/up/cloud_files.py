@@ -32,7 +32,7 @@ REGION = "RegionOne"
 
 @dataclass(frozen=True, slots=True)
 class Cloud:
-    """One cloud on this machine: its data folder and the addresses of its services."""
+    """One cloud on this machine: its data folder and the addresses of its services. ``network``: Neutron's, if any."""
 
     folder: Path
     compute: Address
@@ -40,6 +40,7 @@ class Cloud:
     image: Address
     hosts: int
     scenario: Path | None = None
+    network: Address | None = None
 
     @property
     def auth_url(self) -> str:
@@ -59,12 +60,20 @@ class Cloud:
 
 @dataclass(frozen=True, slots=True)
 class Accounts:
-    """The Keystone accounts of a cloud: administrator, services, member of project "demo", and console proxy."""
+    """The Keystone accounts of a cloud: administrator, services, member of project "demo", and console proxy.
+
+    ``neutron``: Neutron's account; None if the cloud has always been without networks.
+    """
 
     admin: Account
     service: Account
     demo: Account
     console: Account
+    neutron: Account | None = None
+
+    def all(self) -> tuple[Account, ...]:
+        """Return all accounts, the administrator first."""
+        return (self.admin, self.service, self.demo, self.console, *([self.neutron] if self.neutron else []))
 
 
 def make_folder(folder: Path) -> tuple[Path, ...]:
@@ -77,6 +86,7 @@ def make_folder(folder: Path) -> tuple[Path, ...]:
         inner = [folder / name for name in ("log", "keystone", "glance", "hypervisors")]
         for each in inner:
             each.mkdir(mode=0o700, exist_ok=True)
+        inner += folder.glob("neutron")
         databases = [path for each in (folder, *inner) for path in each.glob("*.db*")]
         exposed = tuple(path for path in (folder, *inner, *databases) if path.stat().st_mode & 0o077)
         for path in exposed:
@@ -100,11 +110,16 @@ def lock_folder(folder: Path) -> int:
     return lock
 
 
-def accounts(folder: Path) -> Accounts:
-    """Read the accounts of a data folder. Missing passwords are created at random and stored."""
+def accounts(folder: Path, *, networks: bool = False) -> Accounts:
+    """Read the accounts of a data folder. Missing passwords are created at random and stored.
+
+    ``networks``: whether Neutron needs an account. An existing account is kept without networks, because new accounts
+    would revoke tokens.
+    """
     path = folder / "passwords.json"
     passwords: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    missing = {"admin", "service", "demo", "console"} - passwords.keys()
+    wanted = {"admin", "service", "demo", "console", *(["neutron"] if networks else [])}
+    missing = wanted - passwords.keys()
     if missing:
         passwords.update({name: secrets.token_urlsafe(24) for name in missing})
         write_private(path, json.dumps(passwords, indent=2) + "\n")
@@ -113,6 +128,7 @@ def accounts(folder: Path) -> Accounts:
         service=Account("service", passwords["service"], "service", ("admin", "service")),
         demo=Account("demo", passwords["demo"], "demo", ("member",)),
         console=Account("console", passwords["console"], "service", ("service",)),
+        neutron=Account("neutron", passwords["neutron"], "service", ("service",)) if "neutron" in passwords else None,
     )
 
 
@@ -125,14 +141,16 @@ def write_bundled_settings(cloud: Cloud, people: Accounts) -> None:
         port=cloud.identity.port,
         region=REGION,
         log_file=str(cloud.log("keystone")),
-        accounts=(people.admin, people.service, people.demo, people.console),
+        accounts=people.all(),
         catalog=(
             CatalogEntry("identity", "keystone", cloud.auth_url),
             CatalogEntry("image", "glance", cloud.image.public_url),
             CatalogEntry("compute", "kilonova", f"{compute}/compute/v2.1"),
             CatalogEntry("placement", "placement", f"{compute}/placement"),
             CatalogEntry("kilonova", "kilonova-operator", f"{compute}/operator/v1"),
+            *([CatalogEntry("network", "neutron", cloud.network.public_url)] if cloud.network else []),
         ),
+        withdrawn=() if cloud.network else ("network",),
     )
     glance = GlanceSettings(
         folder=str(cloud.folder / "glance"),

@@ -35,6 +35,29 @@ FLAVORS = (
 )
 
 
+def session_of(account: Account, auth_url: str) -> Session:
+    """Return a session of ``account`` for requests to the services on this machine, without HTTP proxies."""
+    direct = requests.Session()
+    direct.trust_env = False
+    login = Password(
+        auth_url,
+        username=account.user,
+        password=account.password,
+        project_name=account.project,
+        user_domain_name="Default",
+        project_domain_name="Default",
+    )
+    return Session(session=direct, auth=login)
+
+
+def call(session: Session, method: str, url: str, accept: tuple[int, ...], **arguments: Any) -> requests.Response:
+    """Send a request and return the answer. Raises: Unavailable if its status is not one of ``accept``."""
+    reply: requests.Response = session.request(url, method, raise_exc=False, **arguments)
+    if reply.status_code not in accept:
+        raise Unavailable(f"{method} {url} answered {reply.status_code}: {reply.text[:500]}")
+    return reply
+
+
 class FirstContents:
     """The first flavors and image of a new cloud. ``mark``: file that is written when they have been created."""
 
@@ -42,19 +65,7 @@ class FirstContents:
         self._mark = mark
         self._compute_url = compute_url
         self._image_url = image_url
-        direct = requests.Session()
-        direct.trust_env = False  # the services are on this machine: ignore HTTP proxies
-        self._session = Session(
-            session=direct,
-            auth=Password(
-                auth_url,
-                username=admin.user,
-                password=admin.password,
-                project_name=admin.project,
-                user_domain_name="Default",
-                project_domain_name="Default",
-            ),
-        )
+        self._session = session_of(admin, auth_url)
 
     def create(self, tick: Callable[[], None]) -> None:
         """Create missing flavors and the image. If the creation is interrupted, the next start completes it.
@@ -102,7 +113,4 @@ class FirstContents:
         )
 
     def _call(self, method: str, url: str, accept: tuple[int, ...] = (200,), **arguments: Any) -> requests.Response:
-        reply: requests.Response = self._session.request(url, method, raise_exc=False, **arguments)
-        if reply.status_code not in accept:
-            raise Unavailable(f"{method} {url} answered {reply.status_code}: {reply.text[:500]}")
-        return reply
+        return call(self._session, method, url, accept, **arguments)

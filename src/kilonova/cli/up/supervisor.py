@@ -5,6 +5,7 @@
 
     kilonova up ── keystone      identity, http://HOST:5000/identity
                ├── glance        images,   http://HOST:9292
+               ├── with --networks, Neutron, http://HOST:9696 (``networks.py``)
                ├── kilonova api  compute and placement, hosts
                ├── kilonova console-proxy  consoles, http://HOST:6080 and ws://HOST:6083 (``consoles.py``)
                ├── with --agents, the broker and the agent processes, which then run the hosts (``agents.py``)
@@ -18,7 +19,6 @@ import contextlib
 import os
 import shlex
 import signal
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -27,6 +27,7 @@ from pathlib import Path
 from kilonova.cli.up import backup_files
 from kilonova.cli.up.agents import AgentSide, Sections, require_possible, share_out
 from kilonova.cli.up.announcement import Announcement
+from kilonova.cli.up.bundled import fill, start_bundled_services
 from kilonova.cli.up.children import Child, Watched, stop
 from kilonova.cli.up.cloud_files import (
     Accounts,
@@ -42,6 +43,7 @@ from kilonova.cli.up.cloud_files import (
 from kilonova.cli.up.consoles import ConsolePart, is_possible
 from kilonova.cli.up.data_folder import default_folder
 from kilonova.cli.up.libvirt import GuestsOnStop, Hypervisor, LibvirtSide, host_name, require_libvirt
+from kilonova.cli.up.networks import NetworkPart
 from kilonova.cli.up.operator_file import operator_options, require_possible_workers
 from kilonova.cli.up.start_progress import StartProgress
 from kilonova.cli.up.supervision import Supervision
@@ -74,6 +76,7 @@ class UpOptions:
     config_file: Path | None = None
     bundled_services: bool = True
     consoles: ConsolePart | None = None
+    networks: NetworkPart | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +162,9 @@ def _start(plan: _Plan, parts: ProcessParts, last_words: list[str], started: flo
         image=options.image,
         hosts=options.hosts,
         scenario=options.scenario,
+        network=options.networks.address if options.networks else None,
     )
-    people = accounts(options.folder) if options.bundled_services else None
+    people = accounts(options.folder, networks=options.networks is not None) if options.bundled_services else None
     parts.opened("databases", lambda: _settle_databases(options.folder))
     real = None if plan.own_host is None else LibvirtSide(options.folder, plan.own_host, plan.operator)
     if real is not None:
@@ -181,8 +185,9 @@ def _start(plan: _Plan, parts: ProcessParts, last_words: list[str], started: flo
 def _write_files(
     plan: _Plan, cloud: Cloud, people: Accounts | None, side: AgentSide | None, real: LibvirtSide | None
 ) -> None:
-    consoles = plan.options.consoles
+    consoles, networks = plan.options.consoles, plan.options.networks
     more = [consoles.options()] if consoles else []
+    more += [networks.options(cloud, people)] if networks and people else []
     more += [real.control_options(serves=side is None)] if real else []
     broker = None if side is None else side.broker.options()
     write_conf(cloud, people, plan.scenario.options, plan.operator, broker=broker, parts=more)
@@ -210,8 +215,8 @@ def _start_processes(
             watched.append(child)
             _show_start(child, progress)
         _wait_until_up(watched, progress)
-        if people is not None and not (cloud.folder / "seeded").exists():
-            _fill(cloud, people, progress)
+        if people is not None:
+            fill(cloud, people, plan.options.networks, progress)
 
 
 def _announce(plan: _Plan, cloud: Cloud, real: LibvirtSide | None, seconds: float) -> None:
@@ -259,6 +264,8 @@ def _with_configured_bind(options: UpOptions) -> UpOptions:
 
 def _needed(options: UpOptions) -> dict[str, Address]:
     bundled_services = {"Keystone (--identity-port)": options.identity, "Glance (--image-port)": options.image}
+    if options.networks is not None:
+        bundled_services["Neutron (--network-port)"] = options.networks.address
     consoles = options.consoles.needed() if options.consoles is not None else {}
     return {
         "the control process (--bind)": options.compute,
@@ -280,22 +287,8 @@ def _start_children(
     side: AgentSide | None,
 ) -> Iterator[Child]:
     """Start the children in turn, the slowest first, without waiting until they answer."""
-    python_m = (sys.executable, "-m")
-    if options.bundled_services:
-        yield Child(
-            "keystone",
-            (*python_m, "kilonova.bundled_services.keystone", "--settings", f"{cloud.folder}/keystone/settings.json"),
-            cloud.log("keystone"),
-            f"{options.identity.local_url}/identity",
-            cloud.folder,
-        )
-        yield Child(
-            "glance",
-            (*python_m, "kilonova.bundled_services.glance", "--settings", f"{cloud.folder}/glance/settings.json"),
-            cloud.log("glance"),
-            f"{options.image.local_url}/",
-            cloud.folder,
-        )
+    if people is not None:
+        yield from start_bundled_services(cloud, people, options.networks)
     files = [cloud.conf, *([options.config_file] if options.config_file else [])]
     if side is not None:
         side.enrol(files)
@@ -329,20 +322,6 @@ def _wait_until_up(children: Sequence[Watched], progress: StartProgress) -> None
             raise Unavailable(f"{names} did not answer within {_START_TIMEOUT_S:.0f} s; see {waiting[0].log}")
         progress.tick()
         time.sleep(_POLL_S if waiting else 0)
-
-
-def _fill(cloud: Cloud, people: Accounts, progress: StartProgress) -> None:
-    from kilonova.cli.up.seeding import FirstContents  # noqa: PLC0415 - start-up time
-
-    progress.start("contents", "creating the first flavors and the first image")
-    FirstContents(
-        cloud.folder / "seeded",
-        people.admin,
-        auth_url=f"{cloud.identity.local_url}/identity",
-        compute_url=f"{cloud.compute.local_url}/compute/v2.1",
-        image_url=cloud.image.local_url,
-    ).create(progress.tick)
-    progress.finish("contents", "flavors and image are created")
 
 
 def _announcement(cloud: Cloud, options: UpOptions, seconds: float) -> Announcement:

@@ -38,6 +38,9 @@ def data(tmp_path: Path) -> Path:
     execute(folder / "kilonova.db", "PRAGMA journal_mode = WAL; CREATE TABLE pairs (a, b)")
     execute(folder / "keystone" / "keystone.db", "CREATE TABLE users (name)")
     execute(folder / "glance" / "glance.db", IMAGES)
+    (folder / "neutron" / "tmp").mkdir(parents=True)
+    (folder / "neutron" / "tmp" / "start").touch()
+    execute(folder / "neutron" / "neutron.db", "CREATE TABLE ports (id)")
     add_image(folder, "one", "first image")
     (folder / "keystone" / "fernet-keys").mkdir()
     (folder / "keystone" / "fernet-keys" / "0").write_text("key")
@@ -58,6 +61,7 @@ def test_what_matters_is_saved_and_comes_back(data: Path, tmp_path: Path) -> Non
         "glance/glance.db",
         "glance/images/one",
         "hypervisors/node1.json",
+        "neutron/neutron.db",
         "keystone/fernet-keys/0",
         "keystone/keystone.db",
         "kilonova.db",

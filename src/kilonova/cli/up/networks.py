@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Neutron of ``kilonova up --networks``, and the options with which the control process uses it.
+
+Started without ``--networks`` later, the cloud keeps Neutron's database and works without a network service.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kilonova.bundled_services.settings import Account, NeutronSettings, save
+from kilonova.cli.up.children import Child
+from kilonova.cli.up.cloud_files import REGION, Accounts, Cloud, login_of
+from kilonova.cli.wiring.addresses import Address
+
+Sections = Mapping[str, Mapping[str, Any]]
+
+NAME = "neutron"
+#: Names of the first networks: one for servers, and the external one.
+PRIVATE, PUBLIC = "private", "public"
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkPart:
+    """Neutron of a cloud. ``python``: interpreter of Neutron's environment."""
+
+    folder: Path
+    address: Address
+    python: str
+
+    @property
+    def mark(self) -> Path:
+        """The file that is written when the first networks have been created."""
+        return self.folder / NAME / "seeded"
+
+    def options(self, cloud: Cloud, people: Accounts) -> Sections:
+        """Return the options with which the control process uses Neutron."""
+        return {
+            "neutron": {
+                **login_of(cloud, people.service),
+                "endpoint_override": self.address.local_url,
+                "default_floating_pool": PUBLIC,
+            }
+        }
+
+    def write(self, cloud: Cloud, account: Account) -> Path:
+        """Write Neutron's settings file and return its path."""
+        (self.folder / NAME).mkdir(mode=0o700, exist_ok=True)
+        file = self.folder / NAME / "settings.json"
+        settings = NeutronSettings(
+            folder=str(self.folder / NAME),
+            host=self.address.host,
+            port=self.address.port,
+            auth_url=f"{cloud.identity.local_url}/identity",
+            region=REGION,
+            service=account,
+            log_file=str(cloud.log(NAME)),
+        )
+        save(settings, file)
+        return file
+
+    def start(self, cloud: Cloud, account: Account) -> Child:
+        """Write the settings file, and start Neutron. The parameters are those of :meth:`write`."""
+        file = self.write(cloud, account)
+        command = (self.python, "-m", "kilonova.bundled_services.neutron", "--settings", str(file))
+        return Child(NAME, command, cloud.log(NAME), f"{self.address.local_url}/", self.folder)

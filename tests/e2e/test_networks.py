@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`kilonova up --networks` with the stock client: networks, and starts with and without networks."""
+
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+import requests
+
+from support.stock_cloud import StockCloud
+from support.supervisor import Supervisor
+from support.waiting import wait_until
+
+pytestmark = pytest.mark.cloud
+
+
+@pytest.fixture(scope="module")
+def supervisor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Supervisor]:
+    supervisor = Supervisor(tmp_path_factory.mktemp("networks") / "data", arguments=("--hosts", "2", "--networks"))
+    yield supervisor.start().until_ready()
+    supervisor.stop()
+
+
+@pytest.fixture
+def stock(supervisor: Supervisor) -> StockCloud:
+    return StockCloud(supervisor)
+
+
+def catalogue(supervisor: Supervisor) -> set[str]:
+    return {entry["type"] for entry in supervisor.token().json()["token"]["catalog"]}
+
+
+def test_every_project_sees_both_first_networks(stock: StockCloud) -> None:
+    for cloud in ("kilonova", "kilonova-demo"):
+        assert {each["Name"] for each in stock.show("network", "list", cloud=cloud)} == {"private", "public"}
+    (router,) = stock.show("router", "list")
+    assert router["Name"] == "router"
+
+
+def test_a_neutron_that_is_killed_is_started_again(supervisor: Supervisor) -> None:
+    os.kill(supervisor.descendant("bundled_services.neutron"), signal.SIGKILL)
+    supervisor.next_line("starting it again")
+
+    def answers() -> bool:
+        try:
+            return requests.get(f"http://127.0.0.1:{supervisor.network_port}/", timeout=5).ok
+        except requests.ConnectionError:
+            return False
+
+    wait_until(answers, "Neutron to answer again", at_most_s=120)
+
+
+def test_networks_can_be_left_out_and_come_back(supervisor: Supervisor, stock: StockCloud) -> None:
+    """Last test of the module: it restarts the cloud."""
+    assert "network" in catalogue(supervisor)
+    networks = stock.show("network", "list")
+    supervisor.stop()
+    supervisor.arguments = ("--hosts", "2")
+    supervisor.start().until_ready()
+    assert "network" not in catalogue(supervisor)
+    stock.do("server", "create", "--flavor", "m1.tiny", "--image", "tiny", "--nic", "none", "--wait", "third")
+    supervisor.stop()
+    supervisor.arguments = ("--hosts", "2", "--networks")
+    supervisor.start().until_ready()
+    assert stock.show("network", "list") == networks
+    assert not [line for line in supervisor.lines[-30:] if "creating the first networks" in line]
+    stock.do("server", "delete", "--wait", "third")
