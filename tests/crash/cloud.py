@@ -13,11 +13,10 @@ from crash.starters import OTHER_IMAGE
 from kilonova.compute.virt.fake.guests import GuestFile
 from kilonova.db.audits import audit
 from kilonova.db.core import tables as t
-from kilonova.mirror.mirror import Mirror
 from kilonova.scenario.model import SimulatedHost
 from support.cell import IMAGE, RESCUE_IMAGE, Cell, start_cell
 from support.folder_images import FolderImages
-from support.mirrors import assert_equal
+from support.mirrors import assert_follows
 
 #: Seconds after which a workflow that is still running counts as stuck.
 _AT_MOST_S = 20.0
@@ -85,7 +84,7 @@ def check(cell: Cell) -> None:
             time.sleep(0.02)
         else:
             break
-    assert_equal(cell.mirror, Mirror.follow(cell.database))
+    assert_follows(cell.mirror, cell.database)
     with cell.database.read() as connection:
         assert audit.find_all(connection) == ()
 

@@ -153,7 +153,7 @@ def test_internal_snapshots(refused: Attempt, service: RealImages, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("root_gib", "reason"), [(1, "less than the virtual size"), (0, "the file system of the host")]
+    ("root_gib", "reason"), [(1, "less than the virtual size"), (0, "the host's file system for images")]
 )
 def test_a_disk_of_an_exbibyte(
     refused: Attempt, service: RealImages, tmp_path: Path, root_gib: int, reason: str

@@ -58,7 +58,8 @@ class Starter:
         server has changed so that the request is no longer valid. ``before``: hook for writes before the other
         workflows are interrupted. ``write``: hook for writes at the end of the transaction. ``why``: kind of the
         interrupt for the other workflows.
-        Raises: NotFound; UnexpectedTaskState; errors of ``only_if``, ``before`` and ``write``.
+        Raises: NotFound; UnexpectedTaskState; Conflict if the workflow needs the server's host and there is none;
+        errors of ``only_if``, ``before`` and ``write``.
         """
         self.go_on(self._store(workflow, facts_of, uuid, who, write, only_if, before, why))
 
@@ -159,7 +160,10 @@ class Starter:
             others = self.runner.interrupt(tx, uuid, why)
             if why is Interrupt.OTHER_ACTION and not workflow.is_move:
                 self._require_no_move(others)
-            row = workflow.first_row(replace(flow, waiting=bool(others)), facts_of(server))
+            facts = facts_of(server)
+            if facts.host == "":
+                raise Conflict(f"Instance {uuid} is not ready: it has no host.")
+            row = workflow.first_row(replace(flow, waiting=bool(others)), facts)
             workflows.insert(tx, [row], self.services.owner)
             instance_actions.begin(tx, [action_of(workflow, uuid, who)])
             write(tx, server)

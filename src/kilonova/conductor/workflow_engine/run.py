@@ -95,6 +95,10 @@ class Failure:
 UNREACHABLE = "The host of the instance cannot be reached."
 
 
+#: Error of a step of a server that has no host.
+NO_HOST = "The instance has no host."
+
+
 #: Error of the substitute reply for a step whose agent is too old to know the message.
 AGENT_TOO_OLD = "The host of the instance runs an older release, which cannot do this."
 

@@ -35,6 +35,7 @@ from kilonova.conductor.workflow_engine.pending_replies import PendingReplies
 from kilonova.conductor.workflow_engine.reply_meaning import meaning_of
 from kilonova.conductor.workflow_engine.retries import Retries
 from kilonova.conductor.workflow_engine.run import (
+    NO_HOST,
     TAKEN_OVER,
     UNREACHABLE,
     Failure,
@@ -373,6 +374,9 @@ class Stepper:
 
         If another process runs the host's agent, hand the workflow over to that process.
         """
+        if not effect.host:  # a server without a host has no guest: nothing can be ordered, and nothing must be undone
+            nothing = Completed() if run.row.undoing else Failed(Failure(NO_HOST, undone=True))
+            return self._apply(run, nothing)
         if effect.facts is not None:
             run = replace(run, facts=effect.facts)
         send = partial(self._pending_replies.send, run, effect, lambda: self._runs.replace(run), ask=resumed)

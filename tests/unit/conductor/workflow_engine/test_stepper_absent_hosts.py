@@ -4,7 +4,9 @@
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
+import msgspec
 import pytest
 import sqlalchemy as sa
 
@@ -16,11 +18,12 @@ from kilonova.db import workflows
 from kilonova.db.core import tables as t
 from kilonova.db.workflows import WorkflowRow, state_of
 from kilonova.errors import Conflict
+from kilonova.identifiers import new_uuid
 from kilonova.messaging.messages import AskStep
 from kilonova.model.instance import PowerState, TaskState, VmState
 from kilonova.model.requester import Requester
 from support.absent_hosts import come_back, lose, vanish_after, vanish_before
-from support.cell import Cell, NewCell, host
+from support.cell import RESCUE_IMAGE, Cell, NewCell, host
 
 OPERATOR = Requester("req-operator", "olga", "operators")
 HOSTS = host("node1"), host("node2")
@@ -223,3 +226,39 @@ def test_another_action_waits_until_an_order_is_called_off(cell: Cell) -> None:
     assert cell.instance(the_server(cell)).vm_state is VmState.ACTIVE
     assert state(cell) is PowerState.RUNNING
     cell.check()
+
+
+def test_an_action_on_the_guest_of_a_server_without_a_host_is_refused(cell_of: NewCell) -> None:
+    cell = cell_of()
+    cell.boot()
+    cell.bus.run()
+    uuid = the_server(cell)
+    assert cell.instance(uuid).vm_state is VmState.ERROR
+    for act in (cell.rescue, partial(cell.power, kind="hard-reboot")):
+        with pytest.raises(Conflict, match="is not ready: it has no host"):
+            act(uuid)
+    assert (cell.instance(uuid).vm_state, cell.instance(uuid).task_state) == (VmState.ERROR, None)
+
+
+def test_a_journalled_workflow_of_a_server_without_a_host_fails_and_waits_for_nothing(cell_of: NewCell) -> None:
+    cell = cell_of()
+    cell.boot()
+    cell.bus.run()
+    uuid = the_server(cell)
+    facts = {"version": 1, "host": "", "image": msgspec.to_builtins(RESCUE_IMAGE), "admin_password": "secret"}
+    row = WorkflowRow(
+        uuid=new_uuid(),
+        kind="rescue",
+        instance_uuid=uuid,
+        reservation_id="",
+        request_id="req-1",
+        step="act",
+        owner=cell.conductor.owner,
+        facts=facts,
+    )
+    cell.database.write(lambda tx: workflows.insert(tx, [row], cell.conductor.owner))
+    again = cell.restart()
+    again.work_off()
+    with again.database.read() as connection:
+        assert workflows.list_page(connection) == ()
+    assert again.instance(uuid).vm_state is VmState.ERROR
