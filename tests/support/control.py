@@ -136,7 +136,7 @@ def start_control(
 ) -> Control:
     parts = parts or Parts(decision_lock=decision_lock)
     if network is not None:
-        parts = replace(parts, network=network)
+        parts = replace(parts, network=parts.network or network)
         for token in TOKENS:
             network.user(token, token.rpartition(":")[2], is_admin=token == "admin")
     return Control(folder, start_control_process(settings_of(folder, **options), parts), network)

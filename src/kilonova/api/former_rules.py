@@ -98,7 +98,7 @@ NOT_HERE = frozenset(
                 *("os-security-groups:create", "os-security-groups:update", "os-security-groups:delete"),
                 *("os-security-groups:rule:create", "os-security-groups:rule:delete", "os-server-shares:index"),
                 *("os-server-shares:create", "os-server-shares:show", "os-server-shares:delete"),
-                *("servers:create:attach_volume", "servers:create:attach_network"),
+                "servers:create:attach_volume",
                 "servers:create_image:allow_volume_backed",
                 *("os-simple-tenant-usage:show", "os-simple-tenant-usage:list", "os-tenant-networks:list"),
                 *("os-tenant-networks:show", "os-volumes:list", "os-volumes:create", "os-volumes:detail"),
@@ -108,7 +108,6 @@ NOT_HERE = frozenset(
             )
         ),
         "compute:servers:resize:cross_cell",
-        "network:attach_external_network",
     }
 )
 

@@ -45,7 +45,7 @@ class NewServer(
     image_ref: str | None = None
     admin_pass: str | None = None
     metadata: dict[str, str] = {}
-    networks: tuple[object, ...] | str = ()
+    networks: tuple[dict[str, str | None], ...] | str = ()
     disk_config: str = "MANUAL"
     access_ip_v4: str | None = None
     access_ip_v6: str | None = None

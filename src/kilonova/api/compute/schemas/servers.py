@@ -4,7 +4,7 @@
 from typing import Any
 
 from kilonova.api.compute.schemas.server_metadata import METADATA
-from kilonova.api.compute.schemas.server_tags import TAGS
+from kilonova.api.compute.schemas.server_tags import TAG, TAGS
 from kilonova.api.schemas.types import BOOLEAN, NAME, POSITIVE_INTEGER, UUID, JSONDict, body
 from kilonova.api.validation import Schemas
 
@@ -23,17 +23,21 @@ DESCRIPTION: JSONDict = {
     "pattern": r"^[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f]*$",
 }
 _NETWORK: JSONDict = {
-    "type": "object",
-    "properties": {
-        "uuid": UUID,
-        "port": {"type": ["string", "null"]},
-        "fixed_ip": {"type": "string"},
-        "tag": {"type": "string", "minLength": 1, "maxLength": 60},
-    },
-    "additionalProperties": False,
+    "uuid": {"type": "string"},
+    "port": {"type": ["string", "null"], "format": "uuid"},
+    "fixed_ip": {"type": "string", "anyOf": [{"format": "ipv4"}, {"format": "ipv6"}]},
 }
-_NETWORKS_LIST: JSONDict = {"type": "array", "items": _NETWORK}
-_NETWORKS_CHOICE: JSONDict = {"oneOf": [_NETWORKS_LIST, {"type": "string", "enum": ["none", "auto"]}]}
+
+
+def _list_of(properties: JSONDict) -> JSONDict:
+    return {"type": "array", "items": {"type": "object", "properties": properties, "additionalProperties": False}}
+
+
+def _list_or_choice(properties: JSONDict) -> JSONDict:
+    """Return the schema of ``networks`` since 2.37."""
+    return {"oneOf": [_list_of({**properties, "uuid": UUID}), {"type": "string", "enum": ["none", "auto"]}]}
+
+
 _BLOCK_DEVICE: JSONDict = {
     "type": "object",
     "properties": {
@@ -64,7 +68,7 @@ _SERVER: JSONDict = {
     "flavorRef": {"type": ["string", "integer"], "minLength": 1},
     "adminPass": {"type": "string"},
     "metadata": METADATA,
-    "networks": _NETWORKS_LIST,
+    "networks": _list_of(_NETWORK),
     "OS-DCF:diskConfig": {"type": "string", "enum": ["AUTO", "MANUAL"]},
     "accessIPv4": {"type": "string", "format": "ipv4"},
     "accessIPv6": {"type": "string", "format": "ipv6"},
@@ -131,8 +135,12 @@ CERTIFICATES: JSONDict = {
 }
 _NOW_REQUIRED = ("name", "flavorRef", "networks")
 _V2_19: JSONDict = {"description": DESCRIPTION}
-_V2_37: JSONDict = {**_V2_19, "networks": _NETWORKS_CHOICE}
-_V2_52: JSONDict = {**_V2_37, "tags": TAGS}
+_TAGGED: JSONDict = {**_NETWORK, "tag": TAG}
+#: Device tags of networks, which 2.37 lost and 2.42 has again.
+_V2_32: JSONDict = {**_V2_19, "networks": _list_of(_TAGGED)}
+_V2_37: JSONDict = {**_V2_19, "networks": _list_or_choice(_NETWORK)}
+_V2_42: JSONDict = {**_V2_37, "networks": _list_or_choice(_TAGGED)}
+_V2_52: JSONDict = {**_V2_42, "tags": TAGS}
 _V2_63: JSONDict = {**_V2_52, "trusted_image_certificates": CERTIFICATES}
 _V2_74: JSONDict = {**_V2_63, "host": NAME, "hypervisor_hostname": NAME}
 _V2_90: JSONDict = {**_V2_74, "hostname": HOSTNAME}
@@ -142,7 +150,9 @@ CREATE = Schemas(
     {
         (2, 1): _create(),
         (2, 19): _create(**_V2_19),
+        (2, 32): _create(**_V2_32),
         (2, 37): _create(required=_NOW_REQUIRED, **_V2_37),
+        (2, 42): _create(required=_NOW_REQUIRED, **_V2_42),
         (2, 52): _create(required=_NOW_REQUIRED, **_V2_52),
         (2, 57): _create(required=_NOW_REQUIRED, without=("personality",), **_V2_52),
         (2, 63): _create(required=_NOW_REQUIRED, without=("personality",), **_V2_63),

@@ -20,6 +20,7 @@ from kilonova.api.compute.flavors import find_asked
 from kilonova.api.compute.hints import read_hints, unseen_instances
 from kilonova.api.compute.links import bookmark_links
 from kilonova.api.compute.possible_guests import require_possible_guest
+from kilonova.api.compute.servers.requested_networks import read_networks
 from kilonova.api.compute.target import Target, read_target
 from kilonova.api.http import Context, Reply, Request
 from kilonova.api.schemas.types import as_bool
@@ -47,7 +48,7 @@ def create_server(ctx: Context, request: Request) -> Reply:
     body = read_typed(CreateServers, request.body)
     asked = body.server
     least, count = _counts(asked, ctx.backend.settings.api.max_servers_per_request)
-    _refuse_what_needs_other_services(asked)
+    _refuse_what_needs_other_services(ctx, asked)
     trusted = read_trusted_certs(ctx, asked.trusted_image_certificates, "os_compute_api:servers:create")
     target = read_target(ctx, asked)
     flavor = _flavor(ctx, asked)
@@ -60,6 +61,7 @@ def create_server(ctx: Context, request: Request) -> Reply:
     group_uuid = _group(ctx, hints)
     if asked.hostname is not None and count > 1:
         raise invalid_field("hostname", "The field cannot be used with max_count above 1.")
+    networks, count = read_networks(ctx, asked, least, count)
     reservation_id = "r-" + secrets.token_hex(4)
     built = _instances(ctx, asked, flavor, image, target, count, reservation_id)
     spec = RequestSpec(
@@ -90,6 +92,7 @@ def create_server(ctx: Context, request: Request) -> Reply:
         admin_pass=admin_pass,
         at_least=least,
         limits=ctx.backend.limits.of_project(ctx.project_id),
+        networks=networks,
     )
     if group_uuid is not None and ctx.backend.announcer.is_on:
         _announce_members(ctx, group_uuid, built)
@@ -141,13 +144,9 @@ def _counts(asked: NewServer, maximum: int) -> tuple[int, int]:
     return least, most
 
 
-def _refuse_what_needs_other_services(asked: NewServer) -> None:
-    if isinstance(asked.networks, tuple) and asked.networks:
-        raise invalid_field(
-            "networks", "No network service is configured: leave networks out, or use 'auto' or 'none'."
-        )
-    if any(group.name != "default" for group in asked.security_groups):
-        raise invalid_field("security_groups", "No network service is configured.")
+def _refuse_what_needs_other_services(ctx: Context, asked: NewServer) -> None:
+    if ctx.backend.network is None:
+        _refuse_what_needs_networks(asked)
     if asked.personality:
         raise invalid_field("personality", "File injection is not supported; use user_data.")
     if asked.block_device_mapping:
@@ -164,6 +163,15 @@ def _refuse_what_needs_other_services(asked: NewServer) -> None:
                 f"block_device_mapping_v2.{index}",
                 "No volume service is configured: only the local disk of the server's own image is supported.",
             )
+
+
+def _refuse_what_needs_networks(asked: NewServer) -> None:
+    if isinstance(asked.networks, tuple) and asked.networks:
+        raise invalid_field(
+            "networks", "No network service is configured: leave networks out, or use 'auto' or 'none'."
+        )
+    if any(group.name != "default" for group in asked.security_groups):
+        raise invalid_field("security_groups", "No network service is configured.")
 
 
 def _flavor(ctx: Context, asked: NewServer) -> Flavor:

@@ -40,6 +40,14 @@ RULES = (
     rule(f"{_P}:create:forced_host", ADMIN, "Force a host with ZONE:HOST:NODE", ("POST", "/servers")),
     rule("compute:servers:create:requested_destination", ADMIN, "Request a host", ("POST", "/servers")),
     rule(f"{_P}:create:zero_disk_flavor", ADMIN, "Use a flavor without disk", ("POST", "/servers")),
+    rule(f"{_P}:create:attach_network", PROJECT_MEMBER_OR_ADMIN, "Request networks", ("POST", "/servers")),
+    rule(
+        "network:attach_external_network",
+        ADMIN,
+        "Attach a server to an external network that is not shared",
+        ("POST", "/servers"),
+        ("POST", "/servers/{server_id}/os-interface"),
+    ),
     rule(
         f"{_P}:create:trusted_certs",
         PROJECT_MEMBER_OR_ADMIN,
