@@ -8,7 +8,7 @@ import pytest
 from kilonova.config.address import parse_address
 from kilonova.config.configuration import public_options
 from kilonova.config.host_resources import HostResourceSettings
-from kilonova.config.load import load_settings
+from kilonova.config.load import load_agent_settings, load_settings
 from kilonova.config.settings import Settings
 from kilonova.errors import ConfigurationError
 from kilonova.scheduler.settings import DEFAULT_FILTERS
@@ -218,6 +218,14 @@ def test_what_hosts_of_real_guests_offer(tmp_path: Path) -> None:
     assert read(tmp_path, MINIMAL).host_resources == HostResourceSettings()
     with pytest.raises(ConfigurationError, match=r"\[compute\] cpu_shared_set: The CPU list is invalid"):
         read(tmp_path, MINIMAL + "[compute]\ncpu_shared_set = all\n")
+
+
+def test_secrets_that_agents_do_not_need_are_named(tmp_path: Path) -> None:
+    secrets = "[keystone_authtoken]\npassword = x\n[neutron]\npassword = x\novs_bridge = br7\n"
+    (tmp_path / "agent.conf").write_text(MINIMAL + secrets)
+    settings = load_agent_settings([str(tmp_path / "agent.conf")])
+    assert settings.needless == ("[database] connection", "[keystone_authtoken] password", "[neutron] password")
+    assert settings.libvirt.ovs_bridge == "br7"
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

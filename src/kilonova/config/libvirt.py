@@ -114,6 +114,10 @@ class LibvirtSettings:
             choices=("", "ps2mouse", "usbtablet"),
         ),
     ] = "usbtablet"
+    ovs_bridge: Annotated[
+        str,
+        Option("Bridge of Open vSwitch for a port for which the network service names none.", group="neutron"),
+    ] = "br-int"
     images_type: Annotated[
         str,
         Option(

@@ -24,7 +24,10 @@ from kilonova.errors import ConfigurationError
 
 #: (group, option) of secrets that agents do not need. An attacker who reads them on a host's machine could attack the
 #: whole cloud.
-_NEEDLESS = (("database", "connection"), ("keystone_authtoken", "password"), ("service_user", "password"))
+_NEEDLESS = (
+    ("database", "connection"),
+    *((section, "password") for section in ("keystone_authtoken", "neutron", "service_user")),
+)
 
 
 def load_settings(files: Sequence[str]) -> Settings:
@@ -89,6 +92,6 @@ def _undecodable(files: Sequence[str]) -> str:
 
 
 def _is_set(conf: Any, group: str, name: str) -> bool:
-    if group not in conf:  # the option belongs to a library that has not registered it yet
+    if group not in conf or name not in conf[group]:  # the option belongs to a library that has not registered it yet
         conf.register_opt(cfg.StrOpt(name, secret=True), group=group)
     return bool(conf[group][name])

@@ -1,6 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
+from uuid import uuid4
+
 from kilonova.network.cached_client import CachedClient
 from kilonova.network.client import NetworkClient
+from kilonova.network.port_owner import PortOwner
+from kilonova.network.port_quota import require_quota
+from kilonova.network.ports import create_ports
+from kilonova.network.requests import read_request
 from support.fake_neutron import FakeNeutron
 
 
@@ -79,6 +85,26 @@ def test_extensions_are_kept_for_the_time_that_an_option_says() -> None:
     never.list("extensions")
     never.list("extensions")
     assert fake.faults.count("GET extensions") == 4
+
+
+def test_a_server_on_a_known_network_needs_two_requests() -> None:
+    """One for the quota in the API, one for the port."""
+    fake = FakeNeutron(extensions=["dns-integration"])
+    fake.user("demo-token", "demo")
+    client, _ = cached(fake)
+    network = fake.make_dual_stack()
+
+    def create() -> None:
+        owner = PortOwner(instance_uuid=str(uuid4()), project_id="demo", zone="nova", hostname="web")
+        asked = [{"uuid": network}]
+        request = read_request(client, "demo-token", "demo", asked, ["default"], 1, external_allowed=False)
+        require_quota(client, "demo-token", "demo", request, 1)
+        assert create_ports(client, owner, request, "host1", repeated=False)[0].active
+
+    create()
+    fake.faults.calls.clear()
+    create()
+    assert fake.faults.calls == ["GET quotas/details", "POST ports"]
 
 
 def test_everything_else_is_passed_on() -> None:

@@ -28,7 +28,6 @@ _DEFAULT_MODEL = "virtio"
 _VIRTIO = "virtio"
 #: Maximum number of queues of a tap device in Linux.
 _MOST_QUEUES = 256
-_OVS_BRIDGE = "br-int"
 #: Prefix of the bridges that Neutron's Linux bridge agent creates, and length of their names.
 _BRIDGE_PREFIX, _BRIDGE_LENGTH = "brq", 14
 _USERSPACE_DATAPATH = "netdev"
@@ -80,7 +79,7 @@ def describe_vif(vif: Vif, style: CardStyle, settings: LibvirtSettings) -> Nic |
         raise _refused(vif, f"has an invalid MAC address, {shown(vif.mac)}")
     match vif.vif_type, vif.vnic_type:
         case "ovs", VnicType.NORMAL:
-            return _bridged(vif, _ovs_bridge(vif), style, settings)
+            return _bridged(vif, _ovs_bridge(vif, settings), style, settings)
         case "bridge", VnicType.NORMAL:
             return _bridged(vif, BridgeSource(_kernel_bridge(vif)), style, settings)
         case "macvtap", VnicType.NORMAL | VnicType.MACVTAP:
@@ -131,12 +130,12 @@ def _tapped(vif: Vif, source: BridgeSource | MacvtapSource, style: CardStyle, se
     )
 
 
-def _ovs_bridge(vif: Vif) -> BridgeSource:
+def _ovs_bridge(vif: Vif, settings: LibvirtSettings) -> BridgeSource:
     if vif.details.get("ovs_hybrid_plug"):
         raise _refused(vif, "needs iptables rules (ovs_hybrid_plug), which this host does not support")
     if vif.profile.get("pci_slot"):
         raise _refused(vif, "is offloaded to a network card, which this host does not support")
-    return BridgeSource(_device_name(vif, "bridge_name", vif.network.bridge, _OVS_BRIDGE), vif.port_id)
+    return BridgeSource(_device_name(vif, "bridge_name", vif.network.bridge, settings.ovs_bridge), vif.port_id)
 
 
 def _kernel_bridge(vif: Vif) -> str:

@@ -61,6 +61,7 @@ def test_a_port_of_open_vswitch() -> None:
     assert nic(mtu=None).mtu is None
     for named in ({"bridge": "br7"}, {"details": {"bridge_name": "br7"}}):
         assert nic(**named).source == BridgeSource("br7", PORT)
+    assert nic(libvirt=LibvirtSettings(ovs_bridge="br9")).source == BridgeSource("br9", PORT)
 
 
 def test_guests_fill_in_checksums_for_a_datapath_in_user_space() -> None:
