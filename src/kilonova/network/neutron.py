@@ -19,11 +19,14 @@ from kilonova.logs.request_context import outgoing_headers
 from kilonova.network.client import Resource
 from kilonova.network.neutron_errors import error_of
 from kilonova.network.queries import queries, query_of_link
+from kilonova.network.silence import Silence
 
 LOG = logging.getLogger(__name__)
 #: Statuses of a service that is overloaded or behind a proxy without it; requests that change nothing are repeated.
 _AWAY = frozenset({502, 503, 504})
 _UNAUTHORIZED = 401
+#: Seconds without an answer after which the service may count as silent.
+_SILENCE_S = 5.0
 #: Pause in seconds before the first repetition; it doubles with each.
 _PAUSE_S = 0.1
 
@@ -43,7 +46,8 @@ class Neutron:
     """A ``NetworkClient`` for a Neutron. Thread-safe.
 
     ``adapter``: keystoneauth adapter of Kilonova's own user, with the time limit of a call in its session.
-    ``retries``: number of repetitions of a GET request that gets no answer, within the time limit.
+    ``retries``: number of repetitions of a GET request that gets no answer, within the time limit. While the service is
+    silent, one request at a time is sent, and all others fail at once.
     """
 
     def __init__(self, adapter: Adapter, *, retries: int, pause: Callable[[float], None] = time.sleep) -> None:
@@ -51,6 +55,7 @@ class Neutron:
         self._session = adapter.session
         self._retries = retries
         self._pause = pause
+        self._silence = Silence(min(_SILENCE_S, 0.9 * self._session.timeout))
 
     def list(self, kind: str, *, token: str | None = None, **filters: object) -> Sequence[Resource]:
         found: list[Resource] = []
@@ -104,7 +109,8 @@ class Neutron:
         for left in reversed(range(1 + (self._retries if call.method == "GET" else 0))):
             is_last = not left or time.monotonic() + pause >= ends_at
             try:
-                answer = self._with_fresh_token(call, ends_at)
+                with self._silence.request():
+                    answer = self._with_fresh_token(call, ends_at)
             except exceptions.ConnectionError as error:
                 if is_last:
                     raise Unavailable("The network service cannot be reached.") from error
@@ -131,6 +137,7 @@ class Neutron:
         if call.body is not None:
             data = orjson.dumps(call.body)
             headers["Content-Type"] = "application/json"
+        began = time.monotonic()
         try:
             if call.token is not None:
                 own = self._session.get_auth_headers() or {}
@@ -146,6 +153,9 @@ class Neutron:
                 redirect=False,
                 log=False,
             )
+        except exceptions.ConnectTimeout:
+            self._silence.timed_out(began)
+            raise
         except exceptions.ConnectionError:
             raise
         except (exceptions.ClientException, exceptions.AuthPluginException) as error:
@@ -153,6 +163,7 @@ class Neutron:
             raise Unavailable(
                 "The network service cannot be reached with the credentials of Kilonova's user."
             ) from error
+        self._silence.answered()
         outgoing.tell(LOG, "the network service", call.method, call.path, answer.status_code, answer.headers)
         return answer
 

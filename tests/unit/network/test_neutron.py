@@ -172,6 +172,27 @@ def test_a_silent_service_is_left_after_the_time_limit_in_all() -> None:
         assert time.monotonic() - start < 3
 
 
+def test_a_silent_service_holds_one_thread() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        client = neutron(listener.getsockname()[1], timeout=1.0, retries=0)
+        with pytest.raises(Unavailable, match="cannot be reached"):
+            client.list("ports")
+        waited: list[float] = []
+
+        def ask() -> None:
+            start = time.monotonic()
+            with pytest.raises(Unavailable):
+                client.list("ports")
+            waited.append(time.monotonic() - start)
+
+        threads = [threading.Thread(target=ask) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert sorted(waited)[6] < 0.9 <= sorted(waited)[7]
+
+
 def test_the_deadline_of_a_request_ends_its_calls() -> None:
     over = deadline.Deadline(time.monotonic() + 0.2, deadline.nobody_left)
     with socket.create_server(("127.0.0.1", 0)) as listener, deadline.running(over):
