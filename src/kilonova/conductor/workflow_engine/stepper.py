@@ -375,7 +375,7 @@ class Stepper:
         If another process runs the host's agent, hand the workflow over to that process.
         """
         if not effect.host:  # a server without a host has no guest: nothing can be ordered, and nothing must be undone
-            nothing = Completed() if run.row.undoing else Failed(Failure(NO_HOST, undone=True))
+            nothing: Effect = Completed() if run.row.undoing else Failed(Failure(NO_HOST, undone=True))
             return self._apply(run, nothing)
         if effect.facts is not None:
             run = replace(run, facts=effect.facts)
