@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from kilonova.bundled_services import log_file, neutron_schema, serving, sqlite
@@ -49,6 +50,8 @@ def prepare(settings: NeutronSettings) -> Callable[..., Any]:
     os.environ["OS_NEUTRON_CONFIG_DIR"] = str(folder)
     os.environ["OS_NEUTRON_CONFIG_FILES"] = "neutron.conf"
     os.environ["ASGI_WORKERS"] = "1"  # without a number of workers, Neutron processes no event of OVN
+    if settings.ovn is not None:
+        _omit_heartbeats_of_the_monitor()
     from neutron.wsgi.api import application  # noqa: PLC0415  # the import configures Neutron
 
     log_file.hide_sql_values()
@@ -64,6 +67,16 @@ def _use_temporary_folder(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o700)
     os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
+
+
+def _omit_heartbeats_of_the_monitor() -> None:
+    """Make the thread that reads OVN's databases write no heartbeats to Neutron's database. A timer writes them, too.
+
+    SQLite has one write lock: the thread would wait for a request that holds it, and the request for the thread.
+    """
+    from neutron.plugins.ml2.drivers.ovn.mech_driver.ovsdb import ovsdb_monitor  # noqa: PLC0415  # only with OVN
+
+    ovsdb_monitor.ovn_hash_ring_db = SimpleNamespace(touch_node=lambda *_: None)
 
 
 def _paste_file() -> Path:

@@ -50,7 +50,12 @@ class Mechanism:
     options: Sections = field(default_factory=dict)
 
 
-MECHANISMS: Mapping[str, Mechanism] = {"simulated": Mechanism("kilonova_simulated", "router")}
+#: There is one gateway host, so floating addresses are not translated on each host.
+_OVN = {"ovn_metadata_enabled": "true", "enable_distributed_floating_ip": "false", "neutron_sync_mode": "log"}
+MECHANISMS: Mapping[str, Mechanism] = {
+    "simulated": Mechanism("kilonova_simulated", "router"),
+    "ovn": Mechanism("ovn", "ovn-router", {"ovn": _OVN, "ml2": {"overlay_ip_version": "4"}}),
+}
 
 
 def conf_text(settings: NeutronSettings, database: Path, paste: Path) -> str:
@@ -94,6 +99,9 @@ def conf_text(settings: NeutronSettings, database: Path, paste: Path) -> str:
         sections |= _logins(settings)
     for name, options in mechanism.options.items():
         sections[name] = {**sections.get(name, {}), **options}
+    if settings.ovn is not None:
+        sections["ovn"]["ovn_nb_connection"] = settings.ovn.northbound
+        sections["ovn"]["ovn_sb_connection"] = settings.ovn.southbound
     lines = ["# Written at every start by `kilonova up`."]
     for name, options in sections.items():
         lines += ["", f"[{name}]", *(f"{option} = {value}" for option, value in options.items())]

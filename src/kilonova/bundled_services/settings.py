@@ -65,12 +65,20 @@ class GlanceSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class OvnDatabases:
+    """Connections to the databases of OVN, such as ``unix:/path``."""
+
+    northbound: str
+    southbound: str
+
+
+@dataclass(frozen=True, slots=True)
 class NeutronSettings:
     """Settings of Neutron.
 
     ``auth_url``: URL of Keystone; "": requests without a token are accepted and have all rights, for tests.
     ``service``: account with which Neutron validates tokens and notifies the compute service. ``mechanism``: ML2
-    mechanism that binds ports, one of ``neutron_conf.MECHANISMS``.
+    mechanism that binds ports, one of ``neutron_conf.MECHANISMS``. ``ovn``: databases for the mechanism ``ovn``.
     """
 
     folder: str
@@ -81,6 +89,7 @@ class NeutronSettings:
     service: Account
     mechanism: str = "simulated"
     log_file: str | None = None
+    ovn: OvnDatabases | None = None
 
 
 def save(settings: KeystoneSettings | GlanceSettings | NeutronSettings, path: Path) -> None:
@@ -104,4 +113,6 @@ def load_glance(path: Path) -> GlanceSettings:
 def load_neutron(path: Path) -> NeutronSettings:
     data = json.loads(path.read_text(encoding="utf-8"))
     data["service"] = Account(**{**data["service"], "roles": tuple(data["service"]["roles"])})
+    if data.get("ovn") is not None:
+        data["ovn"] = OvnDatabases(**data["ovn"])
     return NeutronSettings(**data)

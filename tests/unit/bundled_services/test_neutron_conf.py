@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kilonova.bundled_services.neutron_conf import conf_text, policy_text
-from kilonova.bundled_services.settings import Account, NeutronSettings
+from kilonova.bundled_services.settings import Account, NeutronSettings, OvnDatabases
 
 SERVICE = Account("neutron", "p%d", "service", ("service",))
 SETTINGS = NeutronSettings("/d", "127.0.0.1", 9696, "http://h/identity", "RegionOne", SERVICE)
@@ -33,3 +33,12 @@ def test_without_keystone_requests_need_no_token() -> None:
     assert conf["DEFAULT"]["notify_nova_on_port_data_changes"] == "false"
     assert not conf.has_section("keystone_authtoken")
     assert "create_port_binding" in policy_text(without)
+
+
+def test_ports_of_real_guests_are_bound_by_ovn() -> None:
+    databases = OvnDatabases("unix:/n", "unix:/s")
+    conf = _parsed(replace(SETTINGS, mechanism="ovn", ovn=databases))
+    assert conf["ml2"]["mechanism_drivers"] == "ovn"
+    assert conf["DEFAULT"]["service_plugins"].startswith("ovn-router,")
+    assert (conf["ovn"]["ovn_nb_connection"], conf["ovn"]["ovn_sb_connection"]) == ("unix:/n", "unix:/s")
+    assert not _parsed(SETTINGS).has_section("ovn")

@@ -8,6 +8,7 @@
                    kilonova compute     with --agents, this process has the host's agent instead
 """
 
+import os
 import platform
 import shlex
 import shutil
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from kilonova.bundled_services.libvirtd import Libvirtd, missing_programs
+from kilonova.bundled_services.ovn import Ovn, why_impossible
 from kilonova.compute.virt.libvirt.host import virt_type
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.errors import ConfigurationError
@@ -60,6 +62,19 @@ def require_libvirt(operator: Sections) -> None:
         )
 
 
+def require_networks(operator: Sections, simulated_hosts: int) -> None:
+    """Raise ConfigurationError if real guests of this machine cannot have networks."""
+    if reason := why_impossible(is_root=os.geteuid() == 0):
+        raise ConfigurationError(reason)
+    if _given_uri(operator):
+        raise ConfigurationError(
+            "--networks needs the libvirtd of `kilonova up`, which runs in a network namespace: remove [libvirt] "
+            "connection_uri from --config-file"
+        )
+    if simulated_hosts:
+        raise ConfigurationError("--networks is possible for real guests or for simulated hosts, not for both")
+
+
 def host_name(operator: Sections) -> str:
     """Return the name of the host of real guests."""
     return str(operator.get("DEFAULT", {}).get("host") or socket.gethostname())
@@ -76,11 +91,18 @@ class LibvirtSide:
     """The host of real guests of a cloud, and its libvirtd.
 
     ``name``: name of the host. ``why_no_kvm``: tests KVM, and returns the reason if it does not work, else None.
+    ``ovn``: networks of the guests, which then run in a network namespace; None: the guests have no networks.
     ``why_emulated``: the reason if the CPU of guests is emulated only because KVM does not work, else None.
     """
 
     def __init__(
-        self, folder: Path, name: str, operator: Sections, why_no_kvm: Callable[[], str | None] = why_no_kvm_here
+        self,
+        folder: Path,
+        name: str,
+        operator: Sections,
+        why_no_kvm: Callable[[], str | None] = why_no_kvm_here,
+        *,
+        ovn: Ovn | None = None,
     ) -> None:
         self.name = name
         self._instances = folder / "instances"
@@ -88,7 +110,11 @@ class LibvirtSide:
         wanted = operator.get(LibvirtSettings.GROUP, {}).get("virt_type") or ""
         self.why_emulated = why_no_kvm() if not (self._uri or wanted) else None
         emulates = wanted == "qemu" or self.why_emulated is not None
-        self.libvirtd = None if self._uri else Libvirtd(folder / "libvirt", self.name, emulates=emulates)
+        self._ovn = ovn
+        network = ovn.guests if ovn else None
+        self.libvirtd = (
+            None if self._uri else Libvirtd(folder / "libvirt", self.name, emulates=emulates, network=network)
+        )
 
     def start(self) -> None:
         """Start libvirtd, unless the operator's file names one, and wait until it accepts connections.
@@ -121,6 +147,17 @@ class LibvirtSide:
         return {
             "DEFAULT": {"compute_driver": _DRIVER, "host": self.name, "instances_path": self._instances},
             LibvirtSettings.GROUP: libvirt,
+            **self._console_options(),
+        }
+
+    def _console_options(self) -> Sections:
+        """Return the addresses of consoles: guests in a network namespace of their own listen at an address in it."""
+        if self._ovn is None:
+            return {}
+        address = self._ovn.network.console_address
+        return {
+            "vnc": {"server_listen": address, "server_proxyclient_address": address},
+            "serial_console": {"proxyclient_address": address},
         }
 
     def stop(self, guests: GuestsOnStop) -> str:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Free TCP ports for the serial consoles of guests. QEMU listens on these ports while the guest runs."""
 
+import errno
 import socket
 import threading
 from collections.abc import Collection
@@ -43,8 +44,9 @@ class SerialPorts:
             trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as QEMU does
             try:
                 trial.bind((self._address, port))
-            except OSError:
-                return False
+            except OSError as error:
+                # only guests of this host use an address of their own network namespace, and their ports are known
+                return error.errno == errno.EADDRNOTAVAIL
         return True
 
 

@@ -35,6 +35,11 @@ def test_ports_are_free_and_not_those_of_other_guests(ports: PortRange) -> None:
         assert SerialPorts(_HOME, ports).find(2, {ports.first + 2}) == (ports.first + 1, ports.last)
 
 
+def test_ports_of_another_network_namespace_are_free_unless_guests_have_them(ports: PortRange) -> None:
+    elsewhere = SerialPorts("192.0.2.1", ports)  # RFC 5737: no machine has this address
+    assert elsewhere.find(2, {ports.first}) == (ports.first + 1, ports.first + 2)
+
+
 def test_two_guests_that_are_made_at_a_time_get_different_ports(ports: PortRange) -> None:
     serial = SerialPorts(_HOME, ports)
     found = [serial.find(1, ()) for _ in range(5)]
