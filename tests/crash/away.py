@@ -73,7 +73,7 @@ def _run(folder: Path, case: Case) -> list[Any]:
     watch, starter = case.course.watch(), case.course.starts
     watch.armed = False
     bus = AbsentHostBus(watch, case.lost)
-    cell = cloud.open_cell(folder, starter.hosts, watch, bus=bus, piece=starter.piece)
+    cell = cloud.open_cell(folder, starter.hosts, watch, bus=bus, piece=starter.piece, networks=starter.networks)
     bus.wrap(cell.drivers)
     if starter.outside is not None:
         starter.outside(cell, known)

@@ -8,6 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from crash.kept_neutron import KeptNeutron
 from crash.points import Watch, WatchedBus, WatchedDatabase
 from crash.starters import OTHER_IMAGE
 from kilonova.compute.virt.fake.guests import GuestFile
@@ -17,6 +18,7 @@ from kilonova.scenario.model import SimulatedHost
 from support.cell import IMAGE, RESCUE_IMAGE, Cell, start_cell
 from support.folder_images import FolderImages
 from support.mirrors import assert_follows
+from support.networks import check_networks, shown_networks
 
 #: Seconds after which a workflow that is still running counts as stuck.
 _AT_MOST_S = 20.0
@@ -31,9 +33,13 @@ def open_cell(
     *,
     url: str = "",
     bus: WatchedBus | None = None,
+    networks: bool = False,
     **options: Any,
 ) -> Cell:
-    """Start a process on a folder, including the state left by an earlier process."""
+    """Start a process on a folder, including the state left by an earlier process.
+
+    ``networks``: whether the cloud has a network service.
+    """
     database = WatchedDatabase(url or f"sqlite:///{folder / 'kilonova.db'}")
     database.watch = watch
     watch.database, watch.folder = database, folder
@@ -41,7 +47,9 @@ def open_cell(
     for image in (IMAGE, OTHER_IMAGE, RESCUE_IMAGE):
         if images.find(image.id) is None:
             images.add(image.id, f"what servers of {image.name} are made of".encode())
-    return start_cell(folder, tuple(hosts), bus=bus or WatchedBus(watch), database=database, images=images, **options)
+    neutron = KeptNeutron(folder / "neutron", watch) if networks else None
+    parts = {"bus": bus or WatchedBus(watch), "database": database, "images": images, "neutron": neutron}
+    return start_cell(folder, tuple(hosts), **parts, **options)
 
 
 def close(cell: Cell) -> None:
@@ -57,6 +65,9 @@ def come_to_rest(cell: Cell, *, at_most_s: float = _AT_MOST_S) -> None:
         assert time.monotonic() < until, f"stuck: {left}"
         cell.conductor.runner.retry_broken()
         cell.conductor.runner.ask_overdue()
+        if isinstance(cell.neutron, KeptNeutron):
+            cell.neutron.plug_bound()
+            cell.conductor.runner.look_for_events()
         time.sleep(0.005)
     if cell.image_remover is not None:
         cell.image_remover.turn()
@@ -78,6 +89,7 @@ def check(cell: Cell) -> None:
     while True:
         try:
             cell.check()
+            check_networks(cell)
         except AssertionError:
             if time.monotonic() > until:
                 raise
@@ -110,5 +122,6 @@ def world(cell: Cell) -> list[Any]:
             shown = [row.vm_state, row.host, row.flavor["flavor_id"], row.power_state]
             own = [image for image in images if image["properties"].get("instance_uuid") == row.uuid]
             kinds = sorted((image["properties"]["image_type"], image["data"] is not None) for image in own)
-            found.append([*shown, sorted(places.items()), [list(move) for move in moves], kinds])
+            networks = [] if cell.neutron is None else [shown_networks(cell, row.uuid)]
+            found.append([*shown, sorted(places.items()), [list(move) for move in moves], kinds, *networks])
     return sorted(found, key=str)

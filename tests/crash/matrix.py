@@ -58,7 +58,7 @@ class Verdict:
 
 def _prepare(folder: Path, starter: Starter) -> list[str]:
     watch = Watch(armed=False)
-    cell = cloud.open_cell(folder, starter.hosts, watch, piece=starter.piece)
+    cell = cloud.open_cell(folder, starter.hosts, watch, piece=starter.piece, networks=starter.networks)
     known: list[str] = []
     for act in starter.before:
         act(cell, known)
@@ -73,7 +73,7 @@ def _run(folder: Path, course: Course, kill_at: Point | None) -> list[Any]:
     known, _ = json.loads((folder / "before.json").read_text())
     watch, starter = course.watch(kill_at), course.starts
     watch.armed = False
-    cell = cloud.open_cell(folder, starter.hosts, watch, piece=starter.piece)
+    cell = cloud.open_cell(folder, starter.hosts, watch, piece=starter.piece, networks=starter.networks)
     if course.why is not None:
         watch.interrupt = partial(_interrupt, cell, known, course)
     if starter.outside is not None:
@@ -93,7 +93,7 @@ def _interrupt(cell: Any, known: list[str], course: Course) -> None:
 
 def _repair(folder: Path, course: Course, kill_at: Point | None) -> list[Any]:
     watch, starter = course.watch(kill_at), course.starts
-    return _rest(cloud.open_cell(folder, starter.hosts, watch, piece=starter.piece), watch)
+    return _rest(cloud.open_cell(folder, starter.hosts, watch, piece=starter.piece, networks=starter.networks), watch)
 
 
 def _rest(cell: Any, watch: Watch) -> list[Any]:

@@ -17,7 +17,6 @@ from kilonova.claims.commit import Bundle
 from kilonova.compute.virt.fake.guests import GuestFile
 from kilonova.conductor.workflow_engine.events import Phase
 from kilonova.conductor.workflow_engine.step_outcome import StepOutcome
-from kilonova.conductor.workflows.registry import REGISTRY
 from kilonova.db import workflows
 from kilonova.db.core.transaction import BatchedWrite
 from kilonova.db.database import Database
@@ -32,12 +31,16 @@ from kilonova.messaging.messages import (
     TaskReached,
 )
 from kilonova.model.instance import PowerState, TaskState
+from support.fake_neutron import Fault
 
 _BEGINS = {TaskState.REBOOT_STARTED, TaskState.REBOOT_STARTED_HARD}
 
 
 class Moment(StrEnum):
-    """Moment within a step. ``WORK_DONE``: the host has finished, but not sent its reply."""
+    """Moment within a step. ``WORK_DONE``: the host has finished, but not sent its reply.
+
+    ``BEFORE_CALL``, ``AFTER_CALL``: before and after a call to the network service.
+    """
 
     BEFORE_COMMIT = "before its commit"
     AFTER_COMMIT = "after its commit"
@@ -46,6 +49,8 @@ class Moment(StrEnum):
     WORKING = "while the host works"
     WORK_DONE = "before the reply"
     AFTER_REPLY = "after the reply"
+    BEFORE_CALL = "before its call"
+    AFTER_CALL = "after its call"
 
 
 class Point(NamedTuple):
@@ -71,7 +76,8 @@ class Watch:
     """Counts points and kills the process. ``kill_at``: point of the kill; ``kill_after``: number of points before it.
 
     ``breaks``: (kind, step) that always fails; ``refused``: it fails before the host's work instead of after it.
-    ``interrupt_at``: (kind, step) during which ``interrupt`` is called once.
+    ``interrupt_at``: (kind, step) during which ``interrupt`` is called once. ``fault``: kind and step whose first
+    call to the network service has a fault, and the fault.
     """
 
     kill_at: Point | None = None
@@ -80,6 +86,7 @@ class Watch:
     refused: bool = False
     interrupt_at: tuple[str, str] | None = None
     interrupt: Callable[[], None] | None = None
+    fault: tuple[str, str, Fault] | None = None
     armed: bool = True
     passed: list[Point] = field(default_factory=list)
     database: "WatchedDatabase | None" = None
@@ -109,6 +116,14 @@ class Watch:
             )
         if act is not None and self.armed:
             act()
+
+    def take_fault(self, kind: str, step: str) -> Fault | None:
+        """Return the fault of the next call to the network service; each fault is returned once."""
+        with self._lock:
+            if not self.armed or self.fault is None or self.fault[:2] != (kind, step):
+                return None
+            (_, _, fault), self.fault = self.fault, None
+            return fault
 
     def is_broken(self, kind: str, step: str) -> bool:
         return self.armed and self.breaks == (kind, step)
@@ -221,9 +236,7 @@ def note_sending(points: list[Point]) -> None:
 
 def _steps(item: Any) -> list[tuple[str, str, bool]]:
     if isinstance(item, Bundle):
-        row = item.claims[0].workflow
-        steps = [step.name for step in REGISTRY[row.kind].steps]
-        return [(row.kind, steps[steps.index(row.step) - 1], False)]
+        return [(item.claims[0].workflow.kind, "claim", False)]
     if isinstance(item, tuple) and item and isinstance(item[0], StepOutcome):
         return [(turn.run.row.kind, turn.run.row.step, turn.run.row.undoing) for turn in item]
     return [("", "", False)]

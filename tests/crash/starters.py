@@ -6,12 +6,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from crash.kept_neutron import KeptNeutron
 from kilonova.compute.virt.fake.guests import GuestFile
 from kilonova.conductor.workflow_engine.run import Interrupt
 from kilonova.model.image import Image
 from kilonova.model.instance import PowerState
+from kilonova.model.network_request import RequestedNetwork
 from kilonova.scenario.model import SimulatedHost
-from support.cell import Cell, host
+from support.cell import Cell, host, networks
 
 #: Takes the cell and the ids of the existing servers, and adds the ids of the servers it creates.
 Act = Callable[[Cell, list[str]], None]
@@ -30,6 +32,7 @@ class Starter:
     """Start of a workflow. ``begin``: sends the request after all of ``before`` have finished.
 
     ``outside``: a change at the host right before it, which leaves the state inconsistent until the workflow ends.
+    ``networks``: whether the cloud has a network service.
     """
 
     begin: Act
@@ -37,10 +40,42 @@ class Starter:
     outside: Act | None = None
     hosts: tuple[SimulatedHost, ...] = HOSTS
     piece: int = 100
+    networks: bool = False
 
 
 def _boot(cell: Cell, known: list[str], count: int = 1, **asked: Any) -> None:
     known += cell.boot(count, config_drive=True, **asked)
+
+
+def _networks(cell: Cell) -> tuple[str, str, str]:
+    """Return two networks and a port of the user on the second; they are made for the first server."""
+    neutron = cell.neutron
+    assert isinstance(neutron, KeptNeutron)
+    if not neutron.store["networks"]:
+        neutron.make_port(neutron.make_network("other", "wonder", v4="10.2.0.0/24"), "wonder", name="of the user")
+        neutron.make_network("private", "wonder")
+        neutron.save()
+    other, private = (network["id"] for network in neutron.store["networks"].values())
+    port = next(port["id"] for port in neutron.store["ports"].values() if port["name"] == "of the user")
+    return private, other, port
+
+
+def _boot_with_networks(cell: Cell, known: list[str], **asked: Any) -> None:
+    """Boot a server with a new port on one network and the user's port on another."""
+    private, other, port = _networks(cell)
+    known += cell.boot(networks=networks(private, other, ports={other: port}), **asked)
+
+
+def _attach(cell: Cell, known: list[str], *, of_user: bool = False) -> None:
+    """Attach a new port, or the port of the user, to the first server."""
+    private, other, port = _networks(cell)
+    network = RequestedNetwork(network_id=other, port_id=port) if of_user else RequestedNetwork(network_id=private)
+    cell.attach(known[0], network)
+
+
+def _detach(cell: Cell, known: list[str], *, of_user: bool = False) -> None:
+    vif = next(vif for vif in cell.interfaces(known[0]) if vif.created is not of_user)
+    cell.detach(known[0], vif.port_id)
 
 
 def _boot_apart(cell: Cell, known: list[str]) -> None:
@@ -62,6 +97,7 @@ def _guest_ends(cell: Cell, known: list[str], *, is_gone: bool = False) -> None:
     file.put(known[0], guest=None if is_gone else replace(guest, state=PowerState.SHUTDOWN))
 
 
+_WITH_NETWORKS: Act = partial(_boot_with_networks, force_host="node1")
 _ON_NODE1: Act = partial(_boot, force_host="node1")
 _STOP = _on_first(Cell.power, "stop")
 _RESCUE = _on_first(Cell.rescue)
@@ -79,7 +115,11 @@ STARTERS: Mapping[str, Mapping[str, Starter]] = {
         "": Starter(partial(_boot, count=5), piece=2),
         "without room": Starter(partial(_boot, count=9), piece=2, hosts=HOSTS[:1]),
     },
-    "build": {"": Starter(_boot), "two apart": Starter(_boot_apart)},
+    "build": {
+        "": Starter(_boot),
+        "networks": Starter(_boot_with_networks, networks=True),
+        "two apart": Starter(_boot_apart),
+    },
     "delete": {
         "": Starter(_on_first(Cell.delete), (_ON_NODE1,)),
         "resized": Starter(_on_first(Cell.delete), (_boot_in_group, _RESIZE)),
@@ -148,6 +188,14 @@ STARTERS: Mapping[str, Mapping[str, Starter]] = {
         "on its host": Starter(_UNSHELVE, (_ON_NODE1, _SHELVE_HERE)),
     },
     "create-backup": {"": Starter(_CREATE_BACKUP, (_ON_NODE1, _CREATE_BACKUP))},
+    "attach-interface": {
+        "": Starter(_attach, (_WITH_NETWORKS,), networks=True),
+        "of user, off": Starter(partial(_attach, of_user=True), (_ON_NODE1, _STOP), networks=True),
+    },
+    "detach-interface": {
+        "": Starter(_detach, (_WITH_NETWORKS,), networks=True),
+        "of user": Starter(partial(_detach, of_user=True), (_WITH_NETWORKS,), networks=True),
+    },
 }
 
 INTERRUPTERS: Mapping[Interrupt, Act] = {

@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from kilonova.compute.sessions import start_agents
 from kilonova.conductor.periodic.unwanted_images import ImageRemover
 from kilonova.conductor.service import Conductor
 from kilonova.conductor.workflow_engine.retries import MAX_TRIES
+from kilonova.conductor.workflows.interfaces import ATTACH_INTERFACE, AttachFacts
 from kilonova.config.compute import ComputeSettings
 from kilonova.config.conductor import ConductorSettings
 from kilonova.config.database import DatabaseSettings
@@ -220,6 +222,16 @@ class Cell:
 
     def live_migrate(self, uuid: str, host: str | None = None) -> None:
         self.conductor.operations.live_migrations.begin(uuid, asker("req-live-migrate"), host=host)
+
+    def attach(self, uuid: str, network: RequestedNetwork) -> None:
+        """Start attaching an interface, without waiting for the result."""
+        starter = self.conductor.operations.interfaces._starter
+        starter.start(
+            ATTACH_INTERFACE, lambda server: AttachFacts(server.host or "", network), uuid, asker("req-attach")
+        )
+
+    def detach(self, uuid: str, port_id: str) -> None:
+        self.conductor.operations.interfaces.detach(uuid, port_id, asker("req-detach"))
 
     def create_image(self, uuid: str) -> str:
         image_id, operations = new_uuid(), self.conductor.operations.snapshots
@@ -441,13 +453,10 @@ NewCell = Callable[..., Cell]
 Running = tuple[Cell, str]
 
 
-def networks(
-    *ids: str, ports: Sequence[str] = (), groups: Sequence[str] = (), address: str | None = None
-) -> NetworkRequest:
-    """Return the request of new ports on the networks ``ids``, or of a user's ``ports`` on them."""
-    given = dict(zip(ids, ports, strict=False))
-    asked = tuple(RequestedNetwork(network_id=each, port_id=given.get(each), address=address) for each in ids)
-    return NetworkRequest(mode=NetworkMode.LISTED, networks=asked, security_groups=tuple(groups))
+def networks(*ids: str, ports: Mapping[str, str] = MappingProxyType({}), address: str | None = None) -> NetworkRequest:
+    """Return the request of an interface on each network. ``ports``: network → port of the user."""
+    asked = tuple(RequestedNetwork(network_id=each, port_id=ports.get(each), address=address) for each in ids)
+    return NetworkRequest(mode=NetworkMode.LISTED, networks=asked)
 
 
 def lines_about(uuid: str, messages: Iterable[str]) -> list[str]:

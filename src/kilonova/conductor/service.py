@@ -19,6 +19,7 @@ from kilonova.conductor.hosts.host_registration import register_hosts
 from kilonova.conductor.hosts.strays import Strays
 from kilonova.conductor.operations import Operations
 from kilonova.conductor.operations.new_servers import NewServers, ServerStore, build_row
+from kilonova.conductor.operations.outcomes import Outcomes
 from kilonova.conductor.operations.power_sync import PowerSync
 from kilonova.conductor.workflow_engine import server_log
 from kilonova.conductor.workflow_engine.events import Observer
@@ -158,12 +159,14 @@ class Conductor:
             listeners=self.listeners,
         )
         find_agent = nowhere if directory is None else directory.look_up
+        limits_of_waits = question_limits or QuestionLimits()
+        outcomes = Outcomes(database, response_timeout_s, limits_of_waits.waiting)
         self.runner = Runner(
             self._services,
             bus,
             REGISTRY,
             self.lease,
-            (server_log.tell, *observers),
+            (server_log.tell, *observers, outcomes.tell),
             beginnings=beginnings,
             pause_s=pause_s,
             max_tries=max_tries,
@@ -180,8 +183,8 @@ class Conductor:
             predecessors=predecessors,
         )
         self.heartbeats = Heartbeats(database, self.lease.duration)
-        self.questions = AgentQuestions(bus, owner, find_agent, question_limits)
-        self.operations = Operations(self._services, self.runner, self.questions)
+        self.questions = AgentQuestions(bus, owner, find_agent, limits_of_waits)
+        self.operations = Operations(self._services, self.runner, self.questions, outcomes)
         self._power_sync = PowerSync(database, bus, self.operations.power, lambda: self.runner.may_act, find_agent)
         self.stuck = StuckWorkflows(database, self.runner, owner)
         self.strays = Strays(database, self.runner.guests)

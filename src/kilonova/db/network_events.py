@@ -34,7 +34,12 @@ class StoredEvent:
 
 
 def store(tx: Transaction, events: Sequence[NetworkEvent]) -> None:
-    """Store events about servers that have a workflow; an event replaces an older one of its name about its port."""
+    """Store events about servers that have a workflow; an event replaces an older one of its name about its port.
+
+    The events about servers whose workflows have ended are deleted.
+    """
+    at_rest = _E.instance_uuid.not_in(sa.select(t.workflows.c.instance_uuid))
+    tx.execute(sa.delete(t.network_events).where(at_rest))
     uuids = {event.instance_uuid for event in events}
     at_work = sa.select(t.workflows.c.instance_uuid).where(t.workflows.c.instance_uuid.in_(sorted(uuids)))
     awaited = set(tx.execute(at_work).scalars())

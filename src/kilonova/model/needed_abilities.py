@@ -34,6 +34,8 @@ NEEDED: Mapping[str, frozenset[Ability]] = {
     "create-backup": _one(Ability.SNAPSHOT),
     "change-password": _one(Ability.ADMIN_PASSWORD),
     "crash-dump": _one(Ability.CRASH_DUMP),
+    "attach-interface": _one(Ability.ATTACH_INTERFACE),
+    "detach-interface": _one(Ability.ATTACH_INTERFACE),
 }
 #: Kinds of workflow that every driver supports: create, remove, start and stop guests.
 CORE = frozenset(

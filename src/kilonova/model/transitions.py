@@ -220,6 +220,8 @@ TRANSITIONS: Mapping[str, Transition] = {
         "createBackup", _WORKING, shown=(T.IMAGE_BACKUP, T.IMAGE_PENDING_UPLOAD, T.IMAGE_UPLOADING), unlocked=False
     ),
     "change-password": Transition("changePassword", _only(S.ACTIVE), shown=(T.UPDATING_PASSWORD,)),
+    "attach-interface": Transition("attach_interface", _only(S.ACTIVE, S.PAUSED, S.STOPPED)),
+    "detach-interface": Transition("detach_interface", _only(S.ACTIVE, S.PAUSED, S.STOPPED)),
     "crash-dump": Transition("trigger_crash_dump", _only(S.ACTIVE, S.PAUSED, S.RESCUED, S.RESIZED, S.ERROR)),
 }
 

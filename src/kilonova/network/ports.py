@@ -80,6 +80,15 @@ def detach_port(client: NetworkClient, owner: PortOwner, vif: Vif) -> None:
             _remove(client, port, created=vif.created)
 
 
+def undo_attach(client: NetworkClient, owner: PortOwner, info: NetworkInfo, item: RequestedNetwork) -> None:
+    """Remove the port that a failed ``attach_port`` may have made or taken. ``info``: the server's other interfaces."""
+    known = {vif.port_id for vif in info}
+    for port in ports_of(client, owner):
+        is_made = item.port_id is None and port["network_id"] == item.network_id and port["id"] not in known
+        if is_made or port["id"] == item.port_id:
+            _remove(client, port, created=is_made)
+
+
 def unbind(client: NetworkClient, owner: PortOwner, info: NetworkInfo) -> NetworkInfo:
     """Disconnect the ports of a server from its host; they still belong to the server. Return its interfaces."""
     ports = [port_changes.unbound(client, port) for port in _present(client, owner, info)]

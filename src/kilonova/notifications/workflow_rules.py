@@ -213,6 +213,12 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     "create-image": _SNAPSHOT,
     "create-backup": _SNAPSHOT,
     "crash-dump": _whole("act", "trigger_crash_dump"),
+    "attach-interface": (
+        _begins("port", "interface_attach"),
+        Rule(WorkflowPhase.FAILED, "", "interface_attach", Phase.ERROR),
+        _over("interface_attach"),
+    ),
+    "detach-interface": _whole("unplug", "interface_detach"),
 }
 
 #: Kind of workflow → task name in Nova's notification ``compute_task.*.error``, published if no valid host is found.

@@ -34,6 +34,15 @@ def test_the_last_event_of_a_name_about_a_port_is_kept(database: Database) -> No
         assert network_events.of_server(connection, server) == ()
 
 
+def test_events_are_deleted_after_the_workflow_of_their_server(database: Database) -> None:
+    server, other = _server_at_work(database), _server_at_work(database)
+    database.write(lambda tx: network_events.store(tx, [NetworkEvent(PLUGGED, server, "port-1")]))
+    database.write(lambda tx: workflows.drop(tx, [server]))
+    database.write(lambda tx: network_events.store(tx, [NetworkEvent(PLUGGED, other, "port-2")]))
+    with database.read() as connection:
+        assert network_events.servers_with_events(connection, [server, other]) == {other}
+
+
 def test_an_event_that_no_workflow_can_wait_for_is_not_stored(database: Database) -> None:
     server = store_server(database).uuid
     events = [NetworkEvent(PLUGGED, server, "port-1"), NetworkEvent(PLUGGED, "no server", "port-1")]

@@ -16,4 +16,4 @@ def test_every_ability_is_needed_for_something() -> None:
     needed = {ability for abilities in (*NEEDED.values(), *QUESTIONS.values()) for ability in abilities}
     needed |= {ability for ability in NEEDED_THERE.values() if ability is not None}
     # Images are fetched beforehand by hosts as far as they keep any: that is no action of a server.
-    assert set(Ability) - needed == {Ability.ATTACH_INTERFACE, Ability.IMAGE_CACHE}
+    assert set(Ability) - needed == {Ability.IMAGE_CACHE}

@@ -9,9 +9,11 @@ from kilonova.conductor.operations.evacuations import Evacuations
 from kilonova.conductor.operations.external_events import ExternalEvents
 from kilonova.conductor.operations.host_images import HostImages
 from kilonova.conductor.operations.image_caching import ImageCaching
+from kilonova.conductor.operations.interfaces import Interfaces
 from kilonova.conductor.operations.live_migrations import LiveMigrations
 from kilonova.conductor.operations.locks import Locks
 from kilonova.conductor.operations.moves import Moves
+from kilonova.conductor.operations.outcomes import Outcomes
 from kilonova.conductor.operations.power import Power
 from kilonova.conductor.operations.rebuilds import Rebuilds
 from kilonova.conductor.operations.requests import Requests
@@ -27,9 +29,12 @@ __all__ = ["Operations"]
 
 
 class Operations:
-    """The families of operations. Most operations only store and start a workflow, and do not wait for its end."""
+    """The families of operations. Most operations only store and start a workflow, and do not wait for its end.
 
-    def __init__(self, services: Services, runner: Runner, questions: AgentQuestions) -> None:
+    ``outcomes``: the ends of workflows for the others.
+    """
+
+    def __init__(self, services: Services, runner: Runner, questions: AgentQuestions, outcomes: Outcomes) -> None:
         starter = Starter(services, runner)
         self.builds = Builds(starter)
         self.deletes = Deletes(starter)
@@ -48,3 +53,4 @@ class Operations:
         self.rebuilds = Rebuilds(starter)
         self.evacuations = Evacuations(starter)
         self.external_events = ExternalEvents(starter)
+        self.interfaces = Interfaces(starter, outcomes)

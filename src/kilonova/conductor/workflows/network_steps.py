@@ -13,7 +13,7 @@ after a crash at any point, and its undo finds every port.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
@@ -35,8 +35,9 @@ from kilonova.network import ports
 from kilonova.network.port_owner import PortOwner
 
 LOG = logging.getLogger(__name__)
+_CODES: Mapping[type[KilonovaError], int] = {InvalidRequest: 400, Forbidden: 403, NotFound: 404, Conflict: 409}
 #: Errors of the network service for which the request is the cause, so that no other host helps.
-_FAULTS_OF_REQUESTS = (Conflict, Forbidden, InvalidRequest, NotFound)
+FAULTS_OF_REQUESTS = tuple(_CODES)
 NOT_ALLOCATED = "Failed to allocate the network(s), not rescheduling."
 
 
@@ -130,7 +131,7 @@ def bind(services: Services, run: Run[Any], change: Callable[[], NetworkInfo]) -
         info = change()
     except PortBindingFailed as error:
         return Failed(Failure(error.message, host=run.facts.host))
-    except _FAULTS_OF_REQUESTS as error:
+    except FAULTS_OF_REQUESTS as error:
         return Failed(refusal(error, run.facts.host))
     inactive = tuple(vif.port_id for vif in info if not vif.active)
     waits = inactive and services.vif_plugging_timeout_s > 0
@@ -138,8 +139,10 @@ def bind(services: Services, run: Run[Any], change: Callable[[], NetworkInfo]) -
 
 
 def refusal(error: KilonovaError, host: str | None) -> Failure:
-    """Return the failure of a server whose ports the network service refuses."""
-    return Failure(error.message, f"{NOT_ALLOCATED}\n{error.message}", host, FaultOf.REQUEST, everywhere=True)
+    """Return the failure of a server whose ports the network service refuses. ``error``: one of FAULTS_OF_REQUESTS."""
+    code = next(code for kind, code in _CODES.items() if isinstance(error, kind))
+    details = f"{NOT_ALLOCATED}\n{error.message}"
+    return Failure(error.message, details, host, FaultOf.REQUEST, everywhere=True, code=code)
 
 
 def remove_ports(services: Services, run: Run[Any]) -> Effect:

@@ -12,6 +12,7 @@ from kilonova.conductor.workflows.confirm_resize import CONFIRM_RESIZE
 from kilonova.conductor.workflows.delete import DELETE
 from kilonova.conductor.workflows.evacuate import EVACUATE
 from kilonova.conductor.workflows.inside_guest import CHANGE_PASSWORD, CRASH_DUMP
+from kilonova.conductor.workflows.interfaces import ATTACH_INTERFACE, DETACH_INTERFACE
 from kilonova.conductor.workflows.live_migrate import LIVE_MIGRATE
 from kilonova.conductor.workflows.power import POWER
 from kilonova.conductor.workflows.reboot import HARD_REBOOT, REBOOT
@@ -54,6 +55,8 @@ _WORKFLOWS: tuple[Workflow[Any], ...] = (
     SHELVE_OFFLOAD,
     UNSHELVE,
     REBUILD,
+    ATTACH_INTERFACE,
+    DETACH_INTERFACE,
 )
 #: Kind of workflow → its declaration.
 REGISTRY: Mapping[str, Workflow[Any]] = {workflow.kind: workflow for workflow in _WORKFLOWS}

@@ -75,7 +75,8 @@ def act(client: Client, uuid: str, body: Any) -> Answer:
 
 
 def test_every_action_that_needs_an_ability_is_tried_here() -> None:
-    assert set(REFUSED) == set(NEEDED)
+    by_other_routes = {"attach-interface", "detach-interface"}
+    assert set(REFUSED) == set(NEEDED) - by_other_routes
 
 
 @pytest.mark.parametrize("kind", REFUSED)

@@ -78,7 +78,7 @@ def test_a_port_of_the_user_is_taken_and_released_never_deleted(cell_of: NewCell
     private = neutron.make_network()
     port = neutron.make_port(private, "wonder")
     cell = cell_of(host("node1", failing_spawns=-1), neutron=neutron)
-    (uuid,) = cell.boot(networks=networks(private, ports=[port]))
+    (uuid,) = cell.boot(networks=networks(private, ports={private: port}))
     cell.work_off()
     assert cell.instance(uuid).vm_state is VmState.ERROR
     assert cell.interfaces(uuid) == ()

@@ -11,6 +11,7 @@ ACTIONS = {
     "create", "delete", "evacuate", "restore", "stop", "start", "reboot", "rebuild", "revertResize", "confirmResize",
     "resize", "migrate", "pause", "unpause", "suspend", "resume", "rescue", "unrescue", "changePassword", "shelve",
     "shelveOffload", "unshelve", "live-migration", "trigger_crash_dump", "createBackup", "createImage",
+    "attach_interface", "detach_interface",
 }  # fmt: skip
 EVENT = re.compile(r"(api|compute|conductor)_\w+|rebuild_server|cold_migrate")
 WITH_ACTION = {kind: workflow for kind, workflow in REGISTRY.items() if workflow.action is not None}

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Network interfaces of servers: attach, detach."""
+
+from collections.abc import Mapping
+
+from kilonova.conductor.operations.outcomes import Awaited, Outcomes
+from kilonova.conductor.operations.starting import Starter
+from kilonova.conductor.workflow_engine.events import Phase
+from kilonova.conductor.workflow_engine.run import Failure
+from kilonova.conductor.workflows.interfaces import ATTACH_INTERFACE, DETACH_INTERFACE, AttachFacts, DetachFacts
+from kilonova.db import instance_networks
+from kilonova.errors import Conflict, DriverError, Forbidden, InvalidRequest, KilonovaError, NotFound, Unavailable
+from kilonova.model.network_info import NetworkInfo, Vif
+from kilonova.model.network_request import RequestedNetwork
+from kilonova.model.requester import Requester
+
+#: Code of a failure → class of the error for the user.
+_ERRORS: Mapping[int, type[KilonovaError]] = {
+    400: InvalidRequest,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    503: Unavailable,
+}
+
+
+class Interfaces:
+    """Operations that change the network interfaces of a server."""
+
+    def __init__(self, starter: Starter, outcomes: Outcomes) -> None:
+        self._starter = starter
+        self._database = starter.services.database
+        self._outcomes = outcomes
+
+    def attach(self, uuid: str, network: RequestedNetwork, who: Requester) -> Vif:
+        """Attach an interface to a server and return it, when the guest has it.
+
+        Raises: NotFound, UnexpectedTaskState; NotFound, InvalidRequest, Forbidden, Conflict as the network service;
+        DriverError if the host fails, or the port cannot be bound to it; Unavailable if the network service is, or if
+        the result is not known in time.
+        """
+        awaited = Awaited(ATTACH_INTERFACE.kind, uuid, who.request_id)
+        before = self._info(uuid)
+        with self._outcomes.expecting(awaited) as outcome:
+            self._starter.start(ATTACH_INTERFACE, lambda server: AttachFacts(server.host or "", network), uuid, who)
+            event = self._outcomes.wait(awaited, outcome)
+        if event is not None and event.phase is not Phase.DONE:
+            raise _error(event.failure or Failure(event.message))
+        vif = None if event is None else event.facts.vif
+        return vif or self._new(uuid, before, network)
+
+    def detach(self, uuid: str, port_id: str, who: Requester) -> None:
+        """Start detaching an interface from a server.
+
+        The port is deleted if it was created for the server, and else released. No error if the port is gone.
+        Raises: NotFound, UnexpectedTaskState.
+        """
+        self._starter.start(DETACH_INTERFACE, lambda server: DetachFacts(server.host or "", port_id), uuid, who)
+
+    def _info(self, uuid: str) -> NetworkInfo:
+        with self._database.read() as connection:
+            return instance_networks.info_of(connection, uuid)
+
+    def _new(self, uuid: str, before: NetworkInfo, network: RequestedNetwork) -> Vif:
+        """Return the interface that a workflow has attached, which has ended in another process."""
+        known = {vif.port_id for vif in before}
+        for vif in self._info(uuid):
+            is_asked_for = network.port_id in {None, vif.port_id} and vif.network.id == network.network_id
+            if vif.port_id not in known and is_asked_for:
+                return vif
+        raise DriverError(f"Failed to attach network adapter device to {uuid}")
+
+
+def _error(failure: Failure) -> KilonovaError:
+    return _ERRORS.get(failure.code, DriverError)(failure.message)

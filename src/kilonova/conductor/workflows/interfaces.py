@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attach a network interface to a server, or detach one.
+
+::
+
+    attach: port ──▶ plug ──▶ done          the port is made or taken, then the guest gets the interface
+    detach: unplug ──▶ port ──▶ done        the guest loses the interface, then the port is deleted or released
+               └─ point of no return
+
+The server keeps its state and gets no task state. Other actions of the server wait until the workflow has ended.
+"""
+
+from dataclasses import dataclass, replace
+
+from kilonova.conductor.workflow_engine.effects import Completed, Effect, Ended, Failed, SendToAgent, Unwound
+from kilonova.conductor.workflow_engine.run import Failure, Interrupt, Run
+from kilonova.conductor.workflow_engine.services import Services
+from kilonova.conductor.workflow_engine.step_kinds import one_way, sends
+from kilonova.conductor.workflow_engine.workflow import Step, Workflow
+from kilonova.conductor.workflows.network_steps import FAULTS_OF_REQUESTS, owner_of, read, refusal
+from kilonova.db import instance_networks, instances
+from kilonova.db.core.transaction import Transaction
+from kilonova.errors import PortBindingFailed, Unavailable
+from kilonova.messaging.messages import AttachInterface, DetachInterface, FaultOf, StepReply
+from kilonova.model.instance import PowerState
+from kilonova.model.network_info import Vif, find_vif
+from kilonova.model.network_request import RequestedNetwork
+from kilonova.model.transitions import TRANSITIONS
+from kilonova.network import ports
+from kilonova.network.port_changes import PortInUse
+
+
+@dataclass(frozen=True, slots=True)
+class AttachFacts:
+    """Facts of an attach. ``host``: host of the guest. ``network``: the requested interface.
+
+    ``vif``: the new interface; None until its port is bound.
+    """
+
+    host: str
+    network: RequestedNetwork
+    vif: Vif | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DetachFacts:
+    """Facts of a detach. ``host``: host of the guest. ``port_id``: port of the interface.
+
+    ``vif``: the interface; None before the lookup, and if the server does not have it.
+    """
+
+    host: str
+    port_id: str
+    vif: Vif | None = None
+
+
+def _make_port(services: Services, run: Run[AttachFacts]) -> Effect:
+    """Create or take the port. The user waits for the result, so an absent network service fails the attach."""
+    facts, server = run.facts, read(services, run.instance_uuid)
+    if facts.network.port_id is not None and find_vif(server.info, facts.network.port_id) is not None:
+        error = PortInUse(facts.network.port_id)
+        return Failed(replace(refusal(error, facts.host), undone=True))
+    owner = owner_of(services, server.instance, facts.host)
+    try:
+        vif = ports.attach_port(services.network, owner, server.info, facts.network, facts.host, repeated=run.repeated)
+    except FAULTS_OF_REQUESTS as error:
+        return Failed(refusal(error, facts.host))
+    except PortBindingFailed as error:
+        return Failed(Failure(error.message, host=facts.host))
+    except Unavailable as error:
+        return Failed(Failure(error.message, host=facts.host, fault_of=FaultOf.REQUEST, code=503))
+    return Completed(replace(facts, vif=vif))
+
+
+def _remove_new_port(services: Services, run: Run[AttachFacts]) -> Effect:
+    facts, server = run.facts, read(services, run.instance_uuid)
+    owner = owner_of(services, server.instance, facts.host)
+    if facts.vif is None:
+        ports.undo_attach(services.network, owner, server.info, facts.network)
+    else:
+        ports.detach_port(services.network, owner, facts.vif)
+    return Completed(durable=False)
+
+
+def _plug(run: Run[AttachFacts]) -> AttachInterface | None:
+    return None if run.facts.vif is None else AttachInterface(run.step_id, run.instance_uuid, run.facts.vif)
+
+
+def _take_out(run: Run[AttachFacts]) -> DetachInterface | None:
+    return None if run.facts.vif is None else DetachInterface(run.step_id, run.instance_uuid, run.facts.vif)
+
+
+def _attached(tx: Transaction, run: Run[AttachFacts], _power_state: PowerState | None) -> None:
+    info, vif = instance_networks.info_of(tx.connection, run.instance_uuid), run.facts.vif
+    if vif is not None and find_vif(info, vif.port_id) is None:
+        instance_networks.store_info(tx, run.instance_uuid, (*info, vif))
+
+
+def _unplug(services: Services, run: Run[DetachFacts]) -> Effect:
+    facts = run.facts
+    vif = find_vif(read(services, run.instance_uuid).info, facts.port_id)
+    if vif is None:
+        return Completed(final=True)
+    message = DetachInterface(run.step_id, run.instance_uuid, vif)
+    return SendToAgent(facts.host, message, facts=replace(facts, vif=vif))
+
+
+def _unplugged(_services: Services, run: Run[DetachFacts], reply: StepReply) -> Effect:
+    return Completed(run.facts) if reply.error is None else Failed(Failure.of(reply))
+
+
+def _remove_port(services: Services, run: Run[DetachFacts]) -> Effect:
+    facts = run.facts
+    server = read(services, run.instance_uuid)
+    if facts.vif is not None:
+        ports.detach_port(services.network, owner_of(services, server.instance, facts.host), facts.vif)
+    return Completed()
+
+
+def _detached(tx: Transaction, run: Run[DetachFacts], _power_state: PowerState | None) -> None:
+    info = instance_networks.info_of(tx.connection, run.instance_uuid)
+    left = tuple(vif for vif in info if vif.port_id != run.facts.port_id)
+    if left != info:
+        instance_networks.store_info(tx, run.instance_uuid, left)
+
+
+def _not_changed(_services: Services, run: Run[AttachFacts] | Run[DetachFacts]) -> Unwound:
+    """Record the fault of a failed attach or detach; the server keeps its state. A delete needs no fault."""
+    return Ended() if run.interrupted is Interrupt.DELETE else Ended(_record_fault)
+
+
+def _record_fault(tx: Transaction, run: Run[AttachFacts] | Run[DetachFacts]) -> None:
+    instances.record_fault(tx, run.instance_uuid, run.failure.as_fault())
+
+
+_ATTACH_EVENT, _DETACH_EVENT = "compute_attach_interface", "compute_detach_interface"
+ATTACH_INTERFACE: Workflow[AttachFacts] = Workflow(
+    "attach-interface",
+    AttachFacts,
+    (
+        Step("port", do=_make_port, undo=_remove_new_port, event=_ATTACH_EVENT, blocking=True, undo_blocks=True),
+        Step("plug", do=sends(_plug), undo=sends(_take_out), event=_ATTACH_EVENT),
+    ),
+    TRANSITIONS["attach-interface"],
+    settle=_attached,
+    unwound=_not_changed,
+    action="attach_interface",
+    done="has a new interface",
+)
+DETACH_INTERFACE: Workflow[DetachFacts] = Workflow(
+    "detach-interface",
+    DetachFacts,
+    (
+        one_way("unplug", _unplug, on_reply=_unplugged, event=_DETACH_EVENT, repeats=True),
+        one_way("port", _remove_port, event=_DETACH_EVENT, blocking=True),
+    ),
+    TRANSITIONS["detach-interface"],
+    settle=_detached,
+    unwound=_not_changed,
+    action="detach_interface",
+    done="has lost an interface",
+    point_of_no_return="unplug",
+)
