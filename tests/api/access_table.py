@@ -64,6 +64,7 @@ def _live(host: str | None) -> Any:
 
 _ACTION = "compute POST /v2.1/servers/{server_id}/action"
 _SOMETHING = "70a599e0-31e7-49b7-b260-868f441e862b"
+_GROUP = {"security_group": {"name": "g", "description": ""}}
 _GONE = {"flavor_id": "gone", "aggregate_id": "999999"}
 _FLAVOR = {"name": "m1.tiny", "ram": 1, "vcpus": 1, "disk": 1}
 _SERVER = {"name": "vm", "imageRef": "70a599e0-31e7-49b7-b260-868f441e862b", "flavorRef": "gone", "networks": "none"}
@@ -139,13 +140,13 @@ COMPUTE: Mapping[str, Access] = {
         f"compute GET /v2.1/{path}": anywhere(READER)
         for path in (
             "os-networks",
-            "os-networks/{absent_id}",
+            "os-networks/{network_id}",
             "os-tenant-networks",
-            "os-tenant-networks/{absent_id}",
+            "os-tenant-networks/{network_id}",
             "os-floating-ips",
-            "os-floating-ips/{absent_id}",
+            "os-floating-ips/{floating_ip_id}",
             "os-security-groups",
-            "os-security-groups/{absent_id}",
+            "os-security-groups/{security_group_id}",
             "os-volumes",
             "os-volumes/detail",
             "os-volumes/{absent_id}",
@@ -158,12 +159,9 @@ COMPUTE: Mapping[str, Access] = {
         f"compute {route}": anywhere(MEMBER)
         for route in (
             "POST /v2.1/os-floating-ips",
-            "DELETE /v2.1/os-floating-ips/{absent_id}",
-            "POST /v2.1/os-security-groups",
-            "PUT /v2.1/os-security-groups/{absent_id}",
-            "DELETE /v2.1/os-security-groups/{absent_id}",
-            "POST /v2.1/os-security-group-rules",
-            "DELETE /v2.1/os-security-group-rules/{absent_id}",
+            "DELETE /v2.1/os-floating-ips/{floating_ip_id}",
+            "DELETE /v2.1/os-security-groups/{security_group_id}",
+            "DELETE /v2.1/os-security-group-rules/{security_group_rule_id}",
             "POST /v2.1/os-volumes",
             "DELETE /v2.1/os-volumes/{absent_id}",
             "POST /v2.1/os-snapshots",
@@ -171,6 +169,11 @@ COMPUTE: Mapping[str, Access] = {
         )
     },
     "compute GET /v2.1/os-floating-ip-pools": anywhere(ANY),
+    "compute POST /v2.1/os-security-groups": anywhere(MEMBER, _GROUP),
+    "compute PUT /v2.1/os-security-groups/{security_group_id}": anywhere(MEMBER, _GROUP),
+    "compute POST /v2.1/os-security-group-rules": anywhere(
+        MEMBER, {"security_group_rule": {"parent_group_id": _SOMETHING}}
+    ),
     "compute GET /v2.1/os-baremetal-nodes": anywhere(ADMIN),
     "compute GET /v2.1/os-baremetal-nodes/{absent_id}": anywhere(ADMIN),
     "compute GET /v2.1/os-quota-class-sets/{class_name}": anywhere(ADMIN),

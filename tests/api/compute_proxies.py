@@ -2,6 +2,8 @@
 """Routes that Nova once forwarded to another service, and that end with microversion 2.35."""
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from api.compute_cloud import Cloud
 from kilonova.api.compute.removed import gone
@@ -20,15 +22,18 @@ def check_pages(cloud: Cloud, path: str) -> None:
         assert query.partition("=")[0] in answer.fault[1]
 
 
-def check_proxies(cloud: Cloud, routes: Routes) -> None:
-    """Request every route: lists are empty, single resources do not exist, and a new resource needs the service."""
+def check_proxies(cloud: Cloud, routes: Routes, body: Mapping[str, Any] | None = None) -> None:
+    """Request every route: lists are empty, single resources do not exist, and a new resource needs the service.
+
+    ``body``: a valid body of the routes that have one.
+    """
     for template, endpoints in routes.items():
         path = re.sub(r"{\w+}", UNKNOWN, template)
         for method, endpoint in endpoints.items():
             if endpoint.handler is gone:
                 assert cloud.admin.at("2.104").send(method, path).status == 410
                 continue
-            answer = cloud.admin.at("2.35").send(method, path)
+            answer = cloud.admin.at("2.35").send(method, path, body if endpoint.body else None)
             if "{" in template:
                 assert answer.status == 404
             elif method == "GET":

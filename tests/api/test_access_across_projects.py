@@ -41,8 +41,10 @@ OF_THE_CLOUD = frozenset(
     | {"consumer_uuid", "request_id", "migration_id", "tag", "port_id", "volume_id", "network", "share_id"}
     | {"before", "console_token", "host", "host_name", "snapshot_id"}
 )
-#: What everybody sees alike, what nobody can have, and what the image service is asked for with the caller's own token.
-OF_NO_PROJECT = frozenset({"alias", "absent_id", "image_id"})
+#: What everybody sees alike, what nobody can have, and what another service is asked for with the caller's own token.
+OF_NO_PROJECT = frozenset(
+    {"alias", "absent_id", "image_id", "network_id", "floating_ip_id", "security_group_id", "security_group_rule_id"}
+)
 #: What it answers is the same for every project.
 OF_EVERYBODY = {"compute GET /v2.1/os-quota-sets/{quota_project_id}/defaults"}
 STRANGERS = sorted(ANY - {"admin"})

@@ -11,7 +11,15 @@ import sqlalchemy as sa
 
 from kilonova import deadline
 from kilonova.api.application import WsgiApp
-from kilonova.api.compute import network_proxies, removed, volume_proxies
+from kilonova.api.compute import (
+    floating_ip_pools,
+    floating_ips,
+    networks,
+    removed,
+    security_groups,
+    tenant_networks,
+    volume_proxies,
+)
 from kilonova.api.compute.family import ComputeFamily
 from kilonova.api.operator.family import OperatorFamily
 from kilonova.api.placement.family import PlacementFamily
@@ -61,10 +69,12 @@ SHORT = frozenset(
         "operator /v1/servers/count", "operator /v1/workflows",
     }
 )  # fmt: skip
-#: Gone, or empty without a service that is not there.
+#: Empty without the service that they ask.
+PROXIES = (floating_ip_pools, floating_ips, networks, security_groups, tenant_networks, volume_proxies)
+#: Gone, or empty.
 EMPTY = frozenset(
     f"compute /v2.1{path}"
-    for module in (removed, network_proxies, volume_proxies)
+    for module in (removed, *PROXIES)
     for path, methods in module.ROUTES.items()
     if "GET" in methods
 )

@@ -18,6 +18,7 @@ _TRACKED = (
     "Hosts send no instance updates that could be turned off, and no filter queries the database for each request."
 )
 _METADATA = "there is no metadata service."
+_DEFAULT_NETWORKS = "/os-tenant-networks lists the networks that the caller can see."
 _SPICE = "this release has no SPICE console proxy."
 _RETRIED = "the guest of a deleted server is removed as soon as its host is reachable, see docs/failures.md."
 
@@ -42,6 +43,8 @@ INEFFECTIVE: Mapping[str, tuple[cfg.Opt, ...]] = {
         cfg.ListOpt("vendordata_providers", default=["StaticJSON"], help=_STATIC),
         cfg.ListOpt("vendordata_dynamic_targets", default=[], help=_STATIC),
         cfg.StrOpt("config_drive_skip_versions", help="config drives have only the newest EC2 version."),
+        cfg.BoolOpt("use_neutron_default_nets", default=False, help=_DEFAULT_NETWORKS),
+        cfg.StrOpt("neutron_default_project_id", default="default", help=_DEFAULT_NETWORKS),
     ),
     "scheduler": (
         cfg.IntOpt("max_placement_results", default=1000, min=1, help="a scheduling decision considers every host."),

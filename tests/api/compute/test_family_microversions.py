@@ -32,17 +32,23 @@ UNTIL = {
         "DELETE /images/{image_id}",
         *(f"GET /os-{name}" for name in ("networks", "tenant-networks", "floating-ips", "security-groups", "volumes")),
         *(f"GET /os-{name}" for name in ("snapshots", "baremetal-nodes", "volumes/detail", "snapshots/detail")),
-        *(f"GET /os-{name}/{{absent_id}}" for name in ("networks", "tenant-networks", "baremetal-nodes")),
+        *(f"GET /os-{name}/{{network_id}}" for name in ("networks", "tenant-networks")),
+        "GET /os-baremetal-nodes/{absent_id}",
         *(
-            f"{method} /os-{name}/{{absent_id}}"
-            for name in ("floating-ips", "security-groups", "volumes", "snapshots")
+            f"{method} /os-{name}"
+            for name in (
+                "floating-ips/{floating_ip_id}",
+                "security-groups/{security_group_id}",
+                "volumes/{absent_id}",
+                "snapshots/{absent_id}",
+            )
             for method in ("GET", "DELETE")
         ),
         *(f"POST /os-{name}" for name in ("floating-ips", "security-groups", "volumes", "snapshots")),
-        "PUT /os-security-groups/{absent_id}",
+        "PUT /os-security-groups/{security_group_id}",
         "GET /os-floating-ip-pools",
         "POST /os-security-group-rules",
-        "DELETE /os-security-group-rules/{absent_id}",
+        "DELETE /os-security-group-rules/{security_group_rule_id}",
     ],
     "2.38": [
         *(f"{method} /images/{{image_id}}/metadata" for method in ("GET", "POST", "PUT")),

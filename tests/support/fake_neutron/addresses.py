@@ -36,13 +36,21 @@ def choose(store: Store, network: Stored, wanted: Sequence[Mapping[str, str]] | 
             given = [each for each in subnets if each["ip_version"] == version and not _is_slaac(each)]
             if given:
                 chosen.append(_any_of(store, network, given))
-    chosen += [_wanted(store, network, subnets, item, mac) for item in wanted or ()]
+    for item in wanted or ():
+        chosen.append(_wanted(store, network, subnets, item, mac, chosen))
     named = {each["subnet_id"] for each in chosen}
     derives = [each for each in subnets if _is_slaac(each) and each["id"] not in named]
     return chosen + [{"subnet_id": each["id"], "ip_address": eui64(each["cidr"], mac)} for each in derives]
 
 
-def _wanted(store: Store, network: Stored, subnets: list[Stored], item: Mapping[str, str], mac: str) -> dict[str, str]:
+def _wanted(
+    store: Store,
+    network: Stored,
+    subnets: list[Stored],
+    item: Mapping[str, str],
+    mac: str,
+    chosen: Sequence[Mapping[str, str]],
+) -> dict[str, str]:
     subnet_id, address = item.get("subnet_id"), item.get("ip_address")
     if subnet_id is not None:
         subnets = [each for each in subnets if each["id"] == store.get("subnets", subnet_id)["id"]]
@@ -54,7 +62,7 @@ def _wanted(store: Store, network: Stored, subnets: list[Stored], item: Mapping[
     if address is None:
         if all(map(_is_slaac, subnets)):
             return {"subnet_id": subnets[0]["id"], "ip_address": eui64(subnets[0]["cidr"], mac)}
-        return _any_of(store, network, subnets)
+        return _any_of(store, network, subnets, chosen)
     inside = [each for each in subnets if ip_address(address) in ip_network(each["cidr"])]
     if not inside:
         whole = "the specified subnet" if subnet_id else "any of the subnets on the specified network"
@@ -68,9 +76,11 @@ def _wanted(store: Store, network: Stored, subnets: list[Stored], item: Mapping[
     return {"subnet_id": inside[0]["id"], "ip_address": str(ip_address(address))}
 
 
-def _any_of(store: Store, network: Stored, subnets: list[Stored]) -> dict[str, str]:
+def _any_of(
+    store: Store, network: Stored, subnets: list[Stored], chosen: Sequence[Mapping[str, str]] = ()
+) -> dict[str, str]:
     for subnet in subnets:
-        taken = used(store, subnet["id"]) | {subnet["gateway_ip"]}
+        taken = used(store, subnet["id"]) | {subnet["gateway_ip"], *(each["ip_address"] for each in chosen)}
         for candidate in islice(_pool(subnet), _TRIED):
             if candidate not in taken:
                 return {"subnet_id": subnet["id"], "ip_address": candidate}

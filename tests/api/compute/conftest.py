@@ -9,8 +9,12 @@ from support.fake_neutron import FakeNeutron
 
 @pytest.fixture
 def neutron() -> FakeNeutron:
-    """A network service."""
-    return FakeNeutron()
+    """A network service that knows the users of ``networked``."""
+    started = FakeNeutron()
+    started.user("admin", "admin", is_admin=True)
+    started.user("alice:wonder", "wonder")
+    started.user("mallory:elsewhere", "elsewhere")
+    return started
 
 
 @pytest.fixture
