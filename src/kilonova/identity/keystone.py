@@ -144,8 +144,8 @@ def network_adapter_of(conf: Any) -> Adapter | None:
 def _connections() -> requests.Session:
     """Return a pool of connections for threads of this process.
 
-    It looks for proxies and certificates in the environment only if there are any at the start: the search takes a third
-    of a request's time.
+    It looks for proxies and certificates in the environment only if there are any at the start, because the search
+    takes a third of a request's time.
     """
     connections = requests.Session()
     connections.trust_env = any(name.upper().endswith(_OF_ENVIRONMENT) for name in os.environ)
