@@ -97,11 +97,13 @@ def without_host(profile: Mapping[str, object] | None) -> Mapping[str, object]:
 def update(client: NetworkClient, port: Resource, values: Resource) -> Resource | None:
     """Change a port; return it, or None if it does not exist any more.
 
-    If only its status or addresses have changed since it was read, it is read again. Raises: PortInUse if its device
-    has changed.
+    If it has changed since it was read, it is read again: a request that arrived twice has changed it already, and a
+    change of its status or addresses does not matter. Raises: PortInUse if others have changed its device.
     """
     current = port
     for _ in range(_ATTEMPTS):
+        if current is not port and all((current[key] or None) == (value or None) for key, value in values.items()):
+            return current
         if current["device_id"] != port["device_id"]:
             raise PortInUse(port["id"])
         try:

@@ -99,6 +99,16 @@ def test_a_port_that_was_made_twice_is_deleted_by_the_next_attempt_or_with_the_s
     assert fake.ports_of(OWNER.instance_uuid) == []
 
 
+def test_a_change_that_arrives_twice_is_made_once(fake: FakeNeutron) -> None:
+    port, item = user_port(fake, **{"binding:profile": {"migrating_to": "host9"}})
+    fake.faults.plan("PUT ports", Fault.TWICE)
+    (vif,) = create(fake, asks(item))
+    assert (vif.active, vif.profile) == (True, {})
+    fake.faults.plan("PUT ports", Fault.TWICE)
+    ports.delete_ports(fake, OWNER, [port])
+    assert fake.port(port)["device_id"] == ""
+
+
 def test_ports_of_other_projects_are_never_adopted_shown_or_deleted(fake: FakeNeutron) -> None:
     network = fake.make_network(shared=True)
     values = {"device_id": OWNER.instance_uuid, "device_owner": "compute:nova"}
