@@ -49,7 +49,7 @@ def prepare(settings: NeutronSettings) -> Callable[..., Any]:
     sqlite.lock_on_first_write()
     os.environ["OS_NEUTRON_CONFIG_DIR"] = str(folder)
     os.environ["OS_NEUTRON_CONFIG_FILES"] = "neutron.conf"
-    os.environ["ASGI_WORKERS"] = "1"  # without a number of workers, Neutron processes no event of OVN
+    os.environ["ASGI_WORKERS"] = "1"  # if it is not set, Neutron processes no events of OVN
     if settings.ovn is not None:
         _omit_heartbeats_of_the_monitor()
     from neutron.wsgi.api import application  # noqa: PLC0415  # the import configures Neutron

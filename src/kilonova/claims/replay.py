@@ -75,9 +75,9 @@ def replay_all(
                 "The inputs of the decision were not stored: a third-party driver or an older release made it."
             )
             continue
-        # Decisions of one request have the same inputs, so one session replays all of them. A new session begins if the
-        # present one has already passed this decision: a decision can occur several times, because a refusal is stored
-        # once and listed for every server of its request.
+        # Decisions of one request have the same inputs, so one session replays all of them. A refusal is stored once,
+        # but listed for every server of its request, so it may come after the session has replayed later decisions:
+        # then a new session begins.
         if known is None or of != stored.inputs or (isinstance(known, _ReplaySession) and known.is_past(stored)):
             known, of = (
                 _begin(connection, engine, configuration, stored.inputs, aliases or {}),

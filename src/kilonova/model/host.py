@@ -65,9 +65,9 @@ class Capabilities:
     abilities: tuple[str, ...] | None = None
 
     def can(self, ability: Ability) -> bool:
-        """Tell whether the hypervisor has an ability.
+        """Return whether the driver of the host has an ability.
 
-        If the agent's release reports no abilities, the driver has the abilities that it had in the previous release.
+        An agent of a release that reports no abilities is assumed to have those of its driver in that release.
         """
         if self.abilities is None:
             return ability not in _LACKED_BEFORE.get(self.hypervisor_type, frozenset())

@@ -57,7 +57,7 @@ def bound(client: NetworkClient, owner: PortOwner, port: Resource, host: str) ->
     changes = {key: value for key, value in wanted.items() if port[key] != value}
     if not changes and port[VIF_TYPE] not in {VifType.UNBOUND, VifType.BINDING_FAILED}:
         return port
-    changed = update(client, port, {**changes, HOST: host})  # the same host again repeats a binding that failed
+    changed = update(client, port, {**changes, HOST: host})  # Neutron repeats a failed binding if the host is set again
     return None if changed is None else successful(changed)
 
 

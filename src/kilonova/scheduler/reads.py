@@ -61,7 +61,7 @@ class Keys:
         )
 
     def places_of(self, key: str) -> tuple[Elsewhere, ...]:
-        """Return the places that decide about ``key``: the set contains ``key`` if at least one of them uses it."""
+        """Return the places on which it depends whether ``key`` is read: it is read if at least one of them uses it."""
         return self.elsewhere if key.startswith(self.beginning) else ()
 
 

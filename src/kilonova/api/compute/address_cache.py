@@ -19,8 +19,8 @@ LOG = logging.getLogger(__name__)
 def refresh_addresses(ctx: Context, *instance_uuids: str) -> None:
     """Renew the cached addresses of servers, and their time of change.
 
-    The change is made, so errors of the network service are only logged: its event and the periodic task renew the
-    cache later. Devices that are not servers are ignored.
+    The network service has already made the requested change, so a failed refresh is only logged. An event of the
+    network service or the periodic task renews the cache later. Devices that are not servers are ignored.
     """
     for uuid in instance_uuids:
         try:

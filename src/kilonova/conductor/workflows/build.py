@@ -124,7 +124,8 @@ def _release(services: Services, run: Run[BuildFacts]) -> Effect:
         release_claim(tx, run.instance_uuid, instances.group_of(tx.connection, run.instance_uuid), host)
         values: dict[str, Any] = {"host": None, "node": None}
         shown = instances.task_of(tx.connection, run.instance_uuid)
-        # If the server has no task state, its state was reset during the build. Then the build ends, and sets none.
+        # If the server has no task state, its state was reset during the build. Then the build ends without
+        # setting a task state.
         if run.interrupted is None and shown is not None:
             values["task_state"] = TaskState.SCHEDULING
         expected = {None, *TRANSITIONS["build"].shown} if run.interrupted is None else None

@@ -211,7 +211,7 @@ class Judge:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A set of servers in an audit report: all servers with one of the flavors, images and projects each."""
+    """A set of servers in an audit report, whose flavor, image and project are each among the listed ones."""
 
     flavors: tuple[str, ...]
     images: tuple[str, ...]

@@ -89,7 +89,7 @@ class DiskMaker:
 
     def _noted(self, folder: Path, record: DiskRecord, role: DiskRole, file: str, base: Base) -> DiskRecord:
         record = record.having(MadeDisk(role, file, self._format, base.name, is_cdrom=base.is_iso))
-        write_record(folder, record, is_draft=True)  # no fsync: a crash of the host loses the new disk as well
+        write_record(folder, record, is_draft=True)  # no fsync: after a host crash the disk is made again
         return record
 
     def _made(self, folder: Path, record: DiskRecord, role: DiskRole, base: Base, size_bytes: int) -> DiskRecord:

@@ -72,7 +72,7 @@ class GuestDisks:
                 pass
 
     def make(self, guest: GuestSpec) -> tuple[DiskFile, ...]:
-        """Make the disks of a guest, and replace its old disks; if the same order has made the old disks, keep them.
+        """Make the disks of a guest in place of its old disks, unless an earlier delivery of this order has made them.
 
         Raises: DriverError, ImageUnusable; then the old disks are unchanged.
         """
