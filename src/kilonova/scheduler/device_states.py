@@ -86,7 +86,7 @@ class DeviceStates:
         return number
 
     def shapes(self, states: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Return the number of the class (*shape*) of each device state. Shapes: (H,) → (H,)."""
+        """Return, for each device state, the index of its *shape*, the class of equal states. Arrays: (H,) → (H,)."""
         return self._shape_of[states]
 
     def summaries(self) -> Summaries:

@@ -42,7 +42,7 @@ class Heartbeats:
             return answer
 
     def close(self) -> None:
-        """Refuse all heartbeats, because they are no longer written. Agents then use another control process."""
+        """Refuse all further heartbeats: this process stores no more of them. Agents send them to another process."""
         with self._lock:
             self._is_closed = True
             self._refuse_all()
