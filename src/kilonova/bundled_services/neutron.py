@@ -24,6 +24,9 @@ from kilonova.errors import ConfigurationError
 from kilonova.server.limits import Limits
 
 _PASTE = "api-paste.ini"
+#: Requests use little but CPU, one thread at a time. More threads would only wait for SQLite's write lock, which threads
+#: do not get in the order of their requests.
+_THREADS = 4
 
 
 def main() -> None:
@@ -34,7 +37,8 @@ def main() -> None:
     with made_to_last():
         application = prepare(settings)
     # Neutron handles SIGTERM itself and keeps running; this call sets Kilonova's handlers in place of Neutron's.
-    serving.serve(application, settings.host, settings.port, Limits(token_needed=bool(settings.auth_url)))
+    limits = Limits(token_needed=bool(settings.auth_url))
+    serving.serve(application, settings.host, settings.port, limits, _THREADS)
 
 
 def prepare(settings: NeutronSettings) -> Callable[..., Any]:

@@ -17,7 +17,7 @@ _THREADS = 24
 warnings.filterwarnings("ignore", message=r"\s*Eventlet is deprecated")
 
 
-def serve(application: Application, host: str, port: int, limits: Limits) -> None:
+def serve(application: Application, host: str, port: int, limits: Limits, threads: int = _THREADS) -> None:
     """Serve until SIGTERM or SIGINT; return when running requests are finished. Raises: Unavailable."""
     with listen(host, port, "The address") as listener:
-        serve_until_told(Server(application, listener, limits, _THREADS))
+        serve_until_told(Server(application, listener, limits, threads))
