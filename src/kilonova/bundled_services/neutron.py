@@ -24,8 +24,8 @@ from kilonova.errors import ConfigurationError
 from kilonova.server.limits import Limits
 
 _PASTE = "api-paste.ini"
-#: Requests use little but CPU, one thread at a time. More threads would only wait for SQLite's write lock, which threads
-#: do not get in the order of their requests.
+#: Requests use little but CPU, one thread at a time. More threads would only wait for SQLite's write lock, which is not
+#: given in the order of the requests.
 _THREADS = 4
 
 
