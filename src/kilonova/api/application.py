@@ -225,7 +225,7 @@ class Exchange:
             LOG.info("%s %s was cancelled: the client has disconnected", self.method, self.shown_path)
         elif isinstance(error, DeadlineExceeded):
             LOG.warning("%s %s was cancelled: it exceeded the request timeout", self.method, self.shown_path)
-        elif isinstance(error, KilonovaError) and status in _TOLD_IN_ONE_LINE:
+        elif isinstance(error, KilonovaError) and (status in _TOLD_IN_ONE_LINE or _is_foreseen(error, status)):
             LOG.warning("%s %s: %d %s", self.method, self.shown_path, status, error.message)
         elif isinstance(error, KilonovaError) and status == _CANNOT:
             LOG.info("%s %s: %d %s", self.method, self.shown_path, status, error.message)
@@ -298,6 +298,11 @@ def _holds_null(value: Any) -> bool:
         elif isinstance(item, list):
             waiting += item
     return False
+
+
+def _is_foreseen(error: KilonovaError, status: int) -> bool:
+    """Whether a handler has chosen the status 500 for an error."""
+    return status == 500 and isinstance(error, faults.HttpError)
 
 
 def _require_project_scope(credentials: Credentials) -> None:

@@ -80,7 +80,7 @@ def status_of(error: BaseException) -> int:
 
 def message_of(error: BaseException) -> str:
     """Return the message for the client. For an unexpected exception it contains only the exception's type."""
-    if isinstance(error, errors.KilonovaError) and status_of(error) != 500:
+    if isinstance(error, HttpError) or (isinstance(error, errors.KilonovaError) and status_of(error) != 500):
         return error.message if len(error.message) <= _LONGEST else f"{error.message[:_LONGEST]} …"
     return f"Unexpected API Error. The request id names the entry in the log of the API service.\n{type(error)}"
 

@@ -41,6 +41,7 @@ from kilonova.api.compute.servers import (
     actions,
     diagnostics,
     instance_actions,
+    interfaces,
     ips,
     metadata,
     password,
@@ -56,7 +57,7 @@ from kilonova.api.compute.servers import (
     migrations as server_migrations,
 )
 from kilonova.api.compute.servers import (
-    networks as server_networks,
+    security_groups as server_security_groups,
 )
 from kilonova.api.compute.versions import MAX_VERSION, MIN_VERSION
 from kilonova.api.http import Endpoint, Routes
@@ -79,6 +80,7 @@ RESOURCES = (
     hypervisors,
     images,
     instance_actions,
+    interfaces,
     ips,
     keypairs,
     limits,
@@ -96,7 +98,7 @@ RESOURCES = (
     server_groups,
     metadata,
     server_migrations,
-    server_networks,
+    server_security_groups,
     password,
     shares,
     tags,

@@ -30,8 +30,8 @@ def test_servers_have_no_networks_and_no_volumes(cloud: Cloud, version: str) -> 
 @pytest.mark.parametrize(
     ("method", "path", "words"),
     [
-        ("GET", f"os-interface/{NOBODYS}", "has no port"),
-        ("DELETE", f"os-interface/{NOBODYS}", "has no port"),
+        ("GET", f"os-interface/{NOBODYS}", "does not have a port with id"),
+        ("DELETE", f"os-interface/{NOBODYS}", "does not have a port with id"),
         ("GET", "ips/private", "not a member of specified network"),
         ("GET", f"os-volume_attachments/{NOBODYS}", "has no volume"),
         ("PUT", f"os-volume_attachments/{NOBODYS}", "has no volume"),
@@ -48,7 +48,7 @@ def test_a_single_port_or_volume_does_not_exist(cloud: Cloud, method: str, path:
     ("path", "body", "until", "service"),
     [
         ("os-interface", {"interfaceAttachment": {"net_id": NOBODYS}}, None, "network"),
-        ("os-interface", None, None, "network"),
+        ("os-interface", {}, None, "network"),
         ("os-volume_attachments", {"volumeAttachment": {"volumeId": NOBODYS}}, None, "volume"),
         ("action", {"addSecurityGroup": {"name": "web"}}, None, "network"),
         ("action", {"removeSecurityGroup": {"name": "web"}}, None, "network"),

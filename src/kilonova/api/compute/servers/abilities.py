@@ -2,7 +2,8 @@
 """Refusal of actions on a server whose hypervisor driver lacks the needed ability.
 
 The status is that of Nova: 501 for actions where Nova reports that a driver does not implement a method, 400 for live
-migrations, 409 for all other actions. The message does not name the host, because users may not see names of hosts.
+migrations and new interfaces, 409 for all other actions. The message does not name the host, because users may not see
+names of hosts.
 """
 
 from collections.abc import Collection
@@ -14,8 +15,10 @@ from kilonova.model.ability import Ability
 from kilonova.model.instance import Instance
 from kilonova.model.needed_abilities import QUESTIONS
 
-_NOT_IMPLEMENTED = frozenset({"pause", "unpause", "rescue", "unrescue", "change-password", *QUESTIONS})
-_BAD_REQUEST = frozenset({"live-migrate"})
+_NOT_IMPLEMENTED = frozenset(
+    {"pause", "unpause", "rescue", "unrescue", "change-password", "detach-interface", *QUESTIONS}
+)
+_BAD_REQUEST = frozenset({"live-migrate", "attach-interface"})
 
 
 def require_able(ctx: Context, instance: Instance, kind: str, name: str, needed: Collection[Ability]) -> None:

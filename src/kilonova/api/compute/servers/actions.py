@@ -18,10 +18,10 @@ from kilonova.api.compute.servers import (
     images,
     locks,
     moves,
-    network_actions,
     power,
     rebuild,
     rescues,
+    security_group_actions,
     shelving,
 )
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
@@ -36,7 +36,7 @@ _FAMILIES = (
     floating_ip_actions,
     locks,
     moves,
-    network_actions,
+    security_group_actions,
     power,
     rebuild,
     shelving,

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Administrative server actions: reset state, inject network info.  Source: spec COMPUTE_API §1.4."""
+"""Administrative server actions: reset state, inject network info, reset network.  Source: spec COMPUTE_API §1.4."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 
+from kilonova.api.compute.removed import gone
 from kilonova.api.compute.schemas import server_admin_actions as schemas
 from kilonova.api.compute.servers.servers import find_server
 from kilonova.api.compute.servers.states import check_unlocked
@@ -37,7 +38,7 @@ def reset_state(ctx: Context, request: Request) -> Reply:
 
 
 def inject_network_info(ctx: Context, request: Request) -> Reply:
-    """Do nothing, since without a network service there is no network information to inject.  Errors: 404, 409."""
+    """Do nothing: no hypervisor driver changes the network configuration inside of guests.  Errors: 404, 409."""
     instance = find_server(ctx, request.path["server_id"], f"{_P}:inject_network_info")
     check_unlocked(ctx, instance)
     if instance.host is None:
@@ -48,4 +49,5 @@ def inject_network_info(ctx: Context, request: Request) -> Reply:
 ACTIONS: Mapping[str, Endpoint] = {
     "os-resetState": Endpoint(reset_state, body=schemas.RESET_STATE),
     "injectNetworkInfo": Endpoint(inject_network_info, body=schemas.INJECT_NETWORK_INFO),
+    "resetNetwork": Endpoint(gone),
 }
