@@ -13,7 +13,7 @@ from keystoneauth1 import exceptions
 from keystoneauth1.adapter import Adapter
 
 from kilonova import deadline
-from kilonova.errors import Unavailable
+from kilonova.errors import NotFound, Unavailable
 from kilonova.logs import outgoing
 from kilonova.logs.request_context import outgoing_headers
 from kilonova.network.client import Resource
@@ -183,6 +183,8 @@ class Neutron:
 
 
 def _path(kind: str, resource_id: str) -> str:
+    if resource_id in {"", ".", ".."}:  # not names of resources: HTTP clients remove them from a path
+        raise NotFound(f"The resource {resource_id} could not be found.")
     return f"/{kind}/{quote(resource_id, safe='')}"
 
 

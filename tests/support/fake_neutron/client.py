@@ -14,7 +14,13 @@ from support.fake_neutron.ports import Ports
 from support.fake_neutron.store import SERVICE_USER, SINGULAR, Store, Stored, User, shown
 
 #: Kinds of resources that have quotas, by their names in ``/quotas``.
-_QUOTAS = {"port": "ports", "network": "networks", "floatingip": "floatingips", "security_group": "security-groups"}
+_QUOTAS = {
+    "port": "ports",
+    "network": "networks",
+    "floatingip": "floatingips",
+    "security_group": "security-groups",
+    "security_group_rule": "security-group-rules",
+}
 _EXTENSIONS = (
     "auto-allocated-topology",
     "binding",

@@ -2,6 +2,7 @@
 """Security groups and their rules in the fake Neutron."""
 
 from collections.abc import Mapping
+from ipaddress import ip_network
 from typing import Any
 
 from kilonova.errors import Conflict, InvalidRequest
@@ -58,7 +59,16 @@ def create_rule(store: Store, user: User, values: Mapping[str, Any]) -> Stored:
     low, high = values.get("port_range_min"), values.get("port_range_max")
     if low is not None and high is not None and low > high and values.get("protocol") in {"tcp", "udp", "6", "17"}:
         raise InvalidRequest("For TCP/UDP protocols, port_range_min must be <= port_range_max")
+    if values.get("remote_ip_prefix") is not None:
+        _require_network(values["remote_ip_prefix"])
     return _add_rule(store, group, values)
+
+
+def _require_network(text: str) -> None:
+    try:
+        ip_network(text, strict=False)
+    except ValueError:
+        raise InvalidRequest(f"Invalid input for operation: '{text}' is not a valid CIDR.") from None
 
 
 def _add_rule(store: Store, group: Stored, values: Mapping[str, Any]) -> Stored:

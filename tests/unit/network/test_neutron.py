@@ -244,3 +244,11 @@ def test_a_conflict_has_neutrons_name_and_message(scripted: Any) -> None:
     with pytest.raises(Conflict, match="Unable to complete operation") as caught:
         client.create("ports", {})
     assert caught.value.fields == {"type": "IpAddressInUse"}
+
+
+@pytest.mark.parametrize("resource_id", ["", ".", ".."])
+def test_an_id_that_changes_the_path_is_not_found(scripted: Any, resource_id: str) -> None:
+    service, client = scripted()
+    with pytest.raises(NotFound):
+        client.show("networks", resource_id)
+    assert service.asked == []
