@@ -87,26 +87,9 @@ def _former() -> Iterator[tuple[str, FormerRule]]:
 #: Rules of Nova for features that Kilonova does not have. A policy file may set them without effect.
 NOT_HERE = frozenset(
     {
-        *(
-            _PREFIX + name
-            for name in (
-                *("os-baremetal-nodes:list", "os-baremetal-nodes:show", "extensions", "os-floating-ip-pools"),
-                *("os-floating-ips:list", "os-floating-ips:create", "os-floating-ips:show", "os-floating-ips:delete"),
-                *("os-hosts:list", "os-hosts:show", "os-hosts:update", "os-hosts:reboot", "os-hosts:shutdown"),
-                *("os-hosts:start", "os-instance-usage-audit-log:list", "os-instance-usage-audit-log:show"),
-                *("os-networks:list", "os-networks:show", "os-security-groups:get", "os-security-groups:show"),
-                *("os-security-groups:create", "os-security-groups:update", "os-security-groups:delete"),
-                *("os-security-groups:rule:create", "os-security-groups:rule:delete", "os-server-shares:index"),
-                *("os-server-shares:create", "os-server-shares:show", "os-server-shares:delete"),
-                "servers:create:attach_volume",
-                "servers:create_image:allow_volume_backed",
-                *("os-simple-tenant-usage:show", "os-simple-tenant-usage:list", "os-tenant-networks:list"),
-                *("os-tenant-networks:show", "os-volumes:list", "os-volumes:create", "os-volumes:detail"),
-                *("os-volumes:show", "os-volumes:delete", "os-volumes:snapshots:list", "os-volumes:snapshots:create"),
-                *("os-volumes:snapshots:detail", "os-volumes:snapshots:show", "os-volumes:snapshots:delete"),
-                "os-volumes-attachments:swap",
-            )
-        ),
+        f"{_PREFIX}os-volumes-attachments:swap",
+        f"{_PREFIX}servers:create:attach_volume",
+        f"{_PREFIX}servers:create_image:allow_volume_backed",
         "compute:servers:resize:cross_cell",
     }
 )
