@@ -30,6 +30,7 @@ _INFOS = Prepared(
     )
 )
 _FROM_TEXT = msgspec.json.Decoder(NetworkInfo)
+_PRESENT = Prepared(sa.select(_N.instance_uuid).where(_N.instance_uuid == sa.bindparam("uuid")))
 #: Number of values in one IN list; SQLite accepts at most 32,766 parameters.
 _AT_ONCE = 500
 
@@ -49,6 +50,11 @@ def request_of(connection: Connection, instance_uuid: str) -> NetworkRequest:
     for (stored,) in _REQUEST.rows(connection, uuid=instance_uuid):
         return msgspec.convert(stored, NetworkRequest)
     return NO_NETWORKS
+
+
+def has_row(connection: Connection, instance_uuid: str) -> bool:
+    """Return True if a server was created with networks, or has got an interface since."""
+    return bool(_PRESENT.rows(connection, uuid=instance_uuid))
 
 
 def info_of(connection: Connection, instance_uuid: str) -> NetworkInfo:

@@ -79,6 +79,10 @@ def release(client: NetworkClient, port: Resource) -> None:
     values: dict[str, Any] = {"device_id": "", "device_owner": "", HOST: None, **_profile_without_host(port)}
     if port.get("dns_name"):
         values["dns_name"] = ""
+    destination = (port[PROFILE] or {}).get(MIGRATING_TO)
+    if destination:  # the live migration was interrupted by a delete
+        with suppress(NotFound):
+            client.call("DELETE", f"/ports/{port['id']}/bindings/{destination}")
     with suppress(PortInUse):
         update(client, port, values)
 

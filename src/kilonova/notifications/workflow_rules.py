@@ -110,7 +110,7 @@ def _kept_its_host(facts: Any) -> bool:
 
 #: Value of ``Rule.action`` for the notification ``instance.exists``, which is not an action.
 EXISTS = "exists"
-_MOVED = frozenset({"move-away", "switch", "finish"})
+_MOVED = frozenset({"move-away", "switch", "ports", "finish", "plugged", "resume"})
 _AWAY_AND_BACK = (
     _used_until("claim", WorkflowPhase.STEP_DONE),
     _done("claim", "resize_prep", Phase.START),
@@ -121,7 +121,7 @@ _AWAY_AND_BACK = (
     _over("resize_finish"),
     *(_failed(step, "resize") for step in sorted(_MOVED)),
 )
-_COPIED = frozenset({"prepare", "copy"})
+_COPIED = frozenset({"bindings", "prepare", "copy"})
 _SNAPSHOT = _begins("snapshot", "snapshot"), _over("snapshot")
 
 #: Kinds of workflow without server notifications, as in Nova.

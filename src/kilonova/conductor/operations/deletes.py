@@ -105,7 +105,8 @@ class Deletes:
         others = self._interrupt(tx, current)
         hosts = None if others else hosts_of_guest(tx.connection, current.uuid)
         flow = replace(self._starter.row(DELETE, current.uuid, who), waiting=bool(others))
-        row = DELETE.first_row(flow, DeleteFacts(hosts, forced=forced))
+        facts = self._starter.with_networks(tx, current.uuid, DeleteFacts(hosts, forced=forced), others)
+        row = DELETE.first_row(flow, facts)
         workflows.insert(tx, [row], self._starter.services.owner)
         instance_actions.begin(tx, [action_of(DELETE, current.uuid, who)])
         instances.change(tx, current.uuid, task_state=DELETE.transition.shown[0], progress=0)
@@ -123,7 +124,8 @@ class Deletes:
     def _begin_reclaim(self, tx: Transaction, instance: Instance) -> WorkflowRow:
         request_id = soft_deletes.request_of_delete(tx.connection, instance.uuid) or f"req-{new_uuid()}"
         flow = self._starter.row(DELETE, instance.uuid, Requester(request_id, "", ""))
-        row = DELETE.first_row(flow, DeleteFacts(hosts_of_guest(tx.connection, instance.uuid)))
+        facts = DeleteFacts(hosts_of_guest(tx.connection, instance.uuid))
+        row = DELETE.first_row(flow, self._starter.with_networks(tx, instance.uuid, facts, ()))
         workflows.insert(tx, [row], self._starter.services.owner)
         instances.change(
             tx,

@@ -9,7 +9,7 @@ from typing import Any
 
 from kilonova.conductor.operations.starting import Starter, WithServer, nothing
 from kilonova.conductor.workflow_engine.workflow import Workflow
-from kilonova.conductor.workflows.host_facts import HostFacts
+from kilonova.conductor.workflows.host_facts import HostFacts, NetworkedHostFacts
 from kilonova.conductor.workflows.power import POWER
 from kilonova.conductor.workflows.reboot import HARD_REBOOT, REBOOT
 from kilonova.conductor.workflows.stop import FORCE_STOP, STOP, StopFacts
@@ -80,7 +80,9 @@ def _require_unchanged(seen: Instance, _tx: Transaction, server: Instance) -> No
     hanging_reboots.require_unchanged(server, seen)
 
 
-def _facts(kind: str, instance: Instance) -> HostFacts | StopFacts:
+def _facts(kind: str, instance: Instance) -> HostFacts | NetworkedHostFacts | StopFacts:
     if kind == STOP.kind:
         return StopFacts.of(instance)
+    if kind in {REBOOT.kind, HARD_REBOOT.kind}:
+        return NetworkedHostFacts(instance.host or "")
     return StopFacts(instance.host or "", 0.0) if kind == FORCE_STOP.kind else HostFacts(instance.host or "")

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from kilonova.conductor.operations.abandoned_moves import give_up_all
 from kilonova.conductor.operations.starting import Starter
-from kilonova.conductor.workflows.host_facts import HostFacts
+from kilonova.conductor.workflows.host_facts import NetworkedHostFacts
 from kilonova.conductor.workflows.shelve import SHELVE, SHELVE_OFFLOAD, ShelveFacts
 from kilonova.conductor.workflows.stop import StopFacts
 from kilonova.conductor.workflows.unshelve import UNSHELVE, UnshelveFacts
@@ -54,7 +54,7 @@ class Shelving:
 
     def offload(self, uuid: str, who: Requester) -> None:
         """Start offloading a shelved server from its host. Raises: NotFound, UnexpectedTaskState."""
-        self._starter.start(SHELVE_OFFLOAD, lambda server: HostFacts(server.host or ""), uuid, who)
+        self._starter.start(SHELVE_OFFLOAD, lambda server: NetworkedHostFacts(server.host or ""), uuid, who)
 
     def offload_due(self, timeout: timedelta) -> int:
         """Start offloading a batch of servers that have been shelved for longer than ``timeout``; return their number.

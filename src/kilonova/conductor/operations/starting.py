@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Start of operations: one transaction stores the workflow, its instance action and the first task state."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -10,7 +10,7 @@ from kilonova.conductor.workflow_engine.run import HasHost, Interrupt
 from kilonova.conductor.workflow_engine.runner import Runner
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.workflow import Workflow
-from kilonova.db import instance_actions, instances, unwanted_images, workflows
+from kilonova.db import instance_actions, instance_networks, instances, unwanted_images, workflows
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.instance_actions import EndedEvent, NewAction
 from kilonova.db.workflows import WorkflowRow
@@ -163,6 +163,7 @@ class Starter:
             facts = facts_of(server)
             if facts.host == "":
                 raise Conflict(f"Instance {uuid} is not ready: it has no host.")
+            facts = self.with_networks(tx, uuid, facts, others)
             row = workflow.first_row(replace(flow, waiting=bool(others)), facts)
             workflows.insert(tx, [row], self.services.owner)
             instance_actions.begin(tx, [action_of(workflow, uuid, who)])
@@ -170,6 +171,18 @@ class Starter:
             return (*others, row)
 
         return self.services.database.write(begin)
+
+    def with_networks(self, tx: Transaction, uuid: str, facts: F, others: Collection[WorkflowRow]) -> F:
+        """Return the first facts of a workflow with ``networks`` set if the server may have interfaces.
+
+        Facts without this field are unchanged. ``others``: the workflows that the new one waits for; one of them may
+        attach the server's first interface.
+        """
+        if self.services.network_client is None or not hasattr(facts, "networks"):
+            return facts
+        known: Any = facts
+        changed: F = replace(known, networks=bool(others) or instance_networks.has_row(tx.connection, uuid))
+        return changed
 
     def _require_no_move(self, others: Iterable[WorkflowRow]) -> None:
         """Raise Conflict if one of the interrupted workflows is a move, which may still change the server's host.

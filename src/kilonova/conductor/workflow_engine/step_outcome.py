@@ -127,7 +127,7 @@ def _unwound(
             host=failure.host,
             undoing=undoing,
         )
-    after = workflow.at(run, workflow.steps[0].name, undoing=False, facts=last.facts, failure=None)
+    after = workflow.at(run, workflow.first(last.facts), undoing=False, facts=last.facts, failure=None)
     return StepOutcome(
         run=run,
         after=after,

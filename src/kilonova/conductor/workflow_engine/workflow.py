@@ -264,7 +264,11 @@ class Workflow(Generic[F]):
 
     def first_row(self, row: WorkflowRow, facts: F) -> WorkflowRow:
         """Return the row of a new workflow, at its first step."""
-        return replace(row, step=self.steps[0].name, facts=codec.encode(facts, self.upgrades), since=utc_now())
+        return replace(row, step=self.first(facts), facts=codec.encode(facts, self.upgrades), since=utc_now())
+
+    def first(self, facts: F) -> str:
+        """Return the step at which a workflow with these facts begins."""
+        return next(step.name for step in self.steps if step.applies(facts))
 
     def at(self, run: Run[F], step: str, *, undoing: bool, facts: F | None = None, **values: Any) -> WorkflowRow:
         """Return the next version of a workflow's row, with ``step`` as its current step."""

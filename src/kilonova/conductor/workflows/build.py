@@ -57,7 +57,7 @@ class BuildFacts:
 
     ``tried``: (host, node) pairs that failed. ``last_error``: error of the last failed host.
     ``unreachable``: the host was unreachable when it had to remove the guest.
-    ``networks``: the server has networks. ``plugging``, ``paused``: as in ``network_steps.py``.
+    ``networks``: the server has networks. ``plugging``, ``held``: as in ``network_steps.py``.
     """
 
     host: str | None = None
@@ -68,7 +68,7 @@ class BuildFacts:
     unreachable: bool = False
     networks: bool = False
     plugging: PlugWait | None = None
-    paused: bool = False
+    held: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ def _spawn(services: Services, run: Run[BuildFacts]) -> Effect:
     assert host is not None
     has_no_interfaces = None if run.facts.networks else ()
     guest = new_guest(services, host, memo.instance, memo.request, run.row.since, vifs=has_no_interfaces)
-    return SendToAgent(host, SpawnGuest(run.step_id, replace(guest, starts_paused=run.facts.plugging is not None)))
+    return SendToAgent(host, SpawnGuest(run.step_id, network_steps.held(guest, run.facts)))
 
 
 def _remains_destroyed(_services: Services, run: Run[BuildFacts], reply: StepReply) -> Effect:
@@ -264,15 +264,8 @@ BUILD = Workflow(
     BuildFacts,
     (
         Step("claim", do=_claim, undo=_release),
-        Step(
-            "ports",
-            do=network_steps.make_ports,
-            undo=network_steps.remove_ports,
-            shows=TaskState.NETWORKING,
-            event=_EVENT,
-            applies=lambda facts: facts.networks,
-            blocking=True,
-            undo_blocks=True,
+        network_steps.ports_step(
+            network_steps.make_ports, network_steps.remove_ports, event=_EVENT, shows=TaskState.NETWORKING
         ),
         Step(
             "spawn",

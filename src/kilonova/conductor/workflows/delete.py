@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Delete: destroy the guest on every host where it may be, then release all resources and mark the server deleted.
+"""Delete: destroy the guest on every host where it may be, remove its ports, then mark the server deleted.
 
 One transaction releases the resources and marks the server deleted. The workflow starts when the server's other
 workflows have ended or rolled back.
@@ -14,9 +14,10 @@ from kilonova.conductor.workflow_engine.run import Failure, Run, is_unreachable
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.step_kinds import one_way
 from kilonova.conductor.workflow_engine.workflow import Workflow
+from kilonova.conductor.workflows import network_steps
 from kilonova.conductor.workflows.endings import fail, left_behind
 from kilonova.conductor.workflows.release import release_server
-from kilonova.db import group_guards, instances, pending_removals, shelved
+from kilonova.db import group_guards, instance_networks, instances, pending_removals, shelved
 from kilonova.db.core.transaction import Transaction
 from kilonova.messaging.messages import DestroyGuest, StepReply
 from kilonova.model.found_guest import RemovalReason
@@ -30,13 +31,14 @@ class DeleteFacts:
 
     ``clean``: hosts that have destroyed the guest or are unreachable. ``absent``: unreachable hosts without a removal
     record; only in journals of an earlier release. ``forced``: the delete was requested by forceDelete, and the server
-    was not being built.
+    was not being built. ``networks``: the server may have interfaces.
     """
 
     hosts: tuple[str, ...] | None = None
     clean: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
     forced: bool = False
+    networks: bool = False
 
     @property
     def host(self) -> str | None:
@@ -63,7 +65,7 @@ def _destroy_guest(services: Services, run: Run[DeleteFacts]) -> Effect:
     if facts.hosts is None:
         return Gone()
     if not facts.left:
-        return Completed(facts, final=True)
+        return Completed(facts)
     return SendToAgent(facts.left[0], DestroyGuest(run.step_id, run.instance_uuid), facts=facts)
 
 
@@ -74,14 +76,10 @@ def _guest_destroyed(services: Services, run: Run[DeleteFacts], reply: StepReply
     """
     facts = replace(run.facts, clean=(*run.facts.clean, reply.host))
     if is_unreachable(reply):
-        return Completed(
-            facts,
-            left_behind(services, reply, RemovalReason.DELETED),
-            final=not facts.left,
-        )
+        return Completed(facts, left_behind(services, reply, RemovalReason.DELETED))
     if reply.error is not None:
         return Failed(Failure.of(reply))
-    return Completed(facts, final=not facts.left)
+    return Completed(facts)
 
 
 def _failed(tx: Transaction, run: Run[DeleteFacts]) -> None:
@@ -95,6 +93,8 @@ def _vanish(tx: Transaction, run: Run[DeleteFacts], _power_state: PowerState | N
         pending_removals.note(tx, host, run.instance_uuid, RemovalReason.DELETED)
     release_server(tx, run.instance_uuid)
     group_guards.forget_members(tx, [run.instance_uuid])
+    if run.facts.networks:
+        instance_networks.forget(tx, [run.instance_uuid])
     shelved.forget_image(tx, run.instance_uuid)
     instances.mark_deleted(tx, run.instance_uuid)
 
@@ -108,7 +108,11 @@ DELETE = Workflow(
         # This step is for the second host of a server in a move. It is a step of its own so that the result of the
         # first host is journalled before: the agent of the second host may run in another process, which then takes the
         # workflow over.
-        one_way("destroy-elsewhere", _destroy_guest, on_reply=_guest_destroyed, event=_EVENT),
+        replace(
+            one_way("destroy-elsewhere", _destroy_guest, on_reply=_guest_destroyed, event=_EVENT),
+            applies=lambda facts: bool(facts.left),
+        ),
+        network_steps.ports_step(network_steps.remove_ports, event=_EVENT),
     ),
     TRANSITIONS["delete"],
     settle=_vanish,

@@ -3,8 +3,8 @@
 
 ::
 
-    begin ──▶ claim ──▶ leave ──▶ spawn ──▶ clean-up ──▶ done (active or stopped)
-                          │         └─ point of no return
+    begin ──▶ claim ──▶ leave ──▶ ports ──▶ spawn ──▶ plugged ──▶ resume ──▶ clean-up ──▶ done (active or stopped)
+                          │                   └─ point of no return
                           └─ the server is recorded at the destination
 
 The source counts as dead but may be alive, for example if it was only forced down or returns meanwhile. So the
@@ -26,7 +26,7 @@ from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.step_kinds import one_way, sends
 from kilonova.conductor.workflow_engine.workflow import NOTHING, Step, Workflow, complete_or_repeat
 from kilonova.conductor.workflows.endings import fail, require_absent, settled
-from kilonova.conductor.workflows.move_steps import left_halfway, move_away, set_status
+from kilonova.conductor.workflows.move_steps import bind_at_home, bind_there, left_halfway, move_away, set_status
 from kilonova.conductor.workflows.moves import (
     MoveFacts,
     claim_destination,
@@ -40,6 +40,7 @@ from kilonova.conductor.workflows.moves import (
     shows_its_move,
     source,
 )
+from kilonova.conductor.workflows.network_steps import guest_made, held, plugged_step, ports_step, resume_step
 from kilonova.db import moves
 from kilonova.db.core.transaction import Transaction
 from kilonova.messaging.messages import DestroyGuest, RebuildGuest, ReturnHome, StepReply
@@ -115,7 +116,13 @@ def _left(services: Services, run: Run[MoveFacts], reply: StepReply) -> Effect:
 
 def _spawn(services: Services, run: Run[MoveFacts]) -> Effect:
     facts = run.facts
-    return SendToAgent(facts.host, RebuildGuest(run.step_id, guest_there(services, run), facts.runs_there))
+    guest = held(guest_there(services, run), facts)
+    return SendToAgent(facts.host, RebuildGuest(run.step_id, guest, facts.runs_there))
+
+
+def _bind_back(services: Services, run: Run[MoveFacts]) -> Effect:
+    """Bind the ports to the source again, unless the server stays at a destination that may run its guest."""
+    return Completed(durable=False) if run.facts.stranded else bind_at_home(services, run)
 
 
 def _destroyed(services: Services, run: Run[MoveFacts], reply: StepReply) -> Effect:
@@ -166,6 +173,7 @@ def _failed(tx: Transaction, run: Run[MoveFacts]) -> None:
         fail(tx, run, failed, None, fault_of(run))
 
 
+_EVENT = "compute_rebuild_instance"
 EVACUATE = Workflow(
     "evacuate",
     MoveFacts,
@@ -177,16 +185,20 @@ EVACUATE = Workflow(
             undo=_give_back,
             event="rebuild_server",
         ),
-        one_way("leave", _leave, on_reply=_left, event="compute_rebuild_instance"),
+        one_way("leave", _leave, on_reply=_left, event=_EVENT),
+        ports_step(bind_there, _bind_back, event=_EVENT),
         Step(
             "spawn",
             do=_spawn,
             undo=sends(DestroyGuest),
+            on_reply=guest_made,
             on_undone=_destroyed,
             shows=TaskState.REBUILD_SPAWNING,
-            event="compute_rebuild_instance",
+            event=_EVENT,
             repeats=True,
         ),
+        plugged_step(_EVENT, may_fail=False),
+        resume_step(_EVENT),
         one_way("clean-up", sends(DestroyGuest, to=source), on_reply=_cleaned),
     ),
     TRANSITIONS["evacuate"],

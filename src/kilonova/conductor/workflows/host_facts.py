@@ -9,3 +9,11 @@ class HostFacts:
     """Facts with only ``host``: the host of the guest."""
 
     host: str
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkedHostFacts:
+    """Facts of a workflow that also changes ports. ``networks``: the server may have interfaces."""
+
+    host: str
+    networks: bool = False

@@ -3,14 +3,19 @@
 
 ::
 
-    claim ──▶ prepare ──▶ copy ──▶ activate ──▶ switch ──▶ clean-up ──▶ done
-                          └─ point of no return
+    claim ──▶ bindings ──▶ prepare ──▶ copy ──▶ activate ──▶ ports ──▶ switch ──▶ clean-up ──▶ done
+                                       └─ point of no return
+
+The ports of a server with networks are bound to both hosts while it is copied. When the guest runs at the destination,
+the bindings there are activated, and those to the source are removed.
 """
 
+import logging
+from dataclasses import replace
 from functools import partial
 
-from kilonova.conductor.workflow_engine.effects import Effect, SendToAgent
-from kilonova.conductor.workflow_engine.run import Interrupt, Run
+from kilonova.conductor.workflow_engine.effects import Completed, Effect, Failed, SendToAgent
+from kilonova.conductor.workflow_engine.run import Failure, Interrupt, Run
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.step_kinds import one_way, sends
 from kilonova.conductor.workflow_engine.workflow import Step, Workflow
@@ -25,8 +30,10 @@ from kilonova.conductor.workflows.moves import (
     migration_of,
     source,
 )
+from kilonova.conductor.workflows.network_steps import FAULTS_OF_REQUESTS, owner_of, ports_step, read, refusal, store
 from kilonova.db import moves
 from kilonova.db.core.transaction import Transaction
+from kilonova.errors import NotFound, PortBindingFailed
 from kilonova.messaging.messages import (
     AbortLiveMigration,
     ActivateMigrated,
@@ -37,11 +44,48 @@ from kilonova.messaging.messages import (
 from kilonova.model.instance import PowerState
 from kilonova.model.server_migration import MigrationStatus, MoveKind
 from kilonova.model.transitions import TRANSITIONS
+from kilonova.network import bindings, ports
+
+LOG = logging.getLogger(__name__)
 
 
 def _prepare(services: Services, run: Run[MoveFacts]) -> Effect:
     guest = guest_there(services, run)
+    if run.facts.networks:
+        guest = replace(guest, vifs=run.facts.vifs_there)
     return SendToAgent(run.facts.host, PrepareLiveMigration(run.step_id, guest, run.facts.source))
+
+
+def _bind_twice(services: Services, run: Run[MoveFacts]) -> Effect:
+    """Bind the ports to the destination as well, without a change of their traffic."""
+    facts, server = run.facts, read(services, run.instance_uuid)
+    owner = owner_of(services, server.instance, facts.host)
+    try:
+        there = bindings.prepare(services.network, owner, server.info, facts.host)
+    except PortBindingFailed as error:
+        return Failed(Failure(error.message, host=facts.host))
+    except FAULTS_OF_REQUESTS as error:
+        return Failed(refusal(error, facts.host))
+    return Completed(replace(facts, vifs_there=there))
+
+
+def _unbind_there(services: Services, run: Run[MoveFacts]) -> Effect:
+    facts, server = run.facts, read(services, run.instance_uuid)
+    bindings.remove(services.network, owner_of(services, server.instance, facts.source), server.info, facts.host)
+    return Completed(replace(facts, vifs_there=()))
+
+
+def _activate_bindings(services: Services, run: Run[MoveFacts]) -> Effect:
+    """Activate the bindings to the destination and remove those to the source. The guest has left the source."""
+    facts, server = run.facts, read(services, run.instance_uuid)
+    owner = owner_of(services, server.instance, facts.host)
+    try:
+        info = bindings.activate(services.network, owner, server.info, facts.host)
+    except NotFound:  # an operator has removed the binding
+        LOG.warning("Server %s: a port is bound to host %s anew", run.instance_uuid, facts.host)
+        info = ports.rebind(services.network, owner, server.info, facts.host)
+    bindings.remove(services.network, owner, server.info, facts.source)
+    return Completed(replace(facts, vifs_there=()), store(info))
 
 
 def _copy(run: Run[MoveFacts]) -> LiveMigrate:
@@ -70,6 +114,7 @@ LIVE_MIGRATE: Workflow[MoveFacts] = Workflow(
             undo=give_destination_back,
             event="conductor_live_migrate_instance",
         ),
+        replace(ports_step(_bind_twice, _unbind_there, event="compute_pre_live_migration"), name="bindings"),
         Step(
             "prepare",
             do=_prepare,
@@ -91,6 +136,7 @@ LIVE_MIGRATE: Workflow[MoveFacts] = Workflow(
             },
         ),
         one_way("activate", sends(_activate), event="compute_post_live_migration_at_destination"),
+        ports_step(_activate_bindings, event="compute_post_live_migration_at_destination"),
         one_way("switch", switch),
         one_way("clean-up", drop_source, on_reply=done_without_its_host),
     ),

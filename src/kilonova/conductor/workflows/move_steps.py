@@ -12,6 +12,7 @@ from kilonova.conductor.workflow_engine.step_kinds import sends, writes
 from kilonova.conductor.workflow_engine.workflow import OnReply
 from kilonova.conductor.workflows.endings import require_absent
 from kilonova.conductor.workflows.moves import MoveFacts, guest_at_home, migration_of, source
+from kilonova.conductor.workflows.network_steps import rebind, rebind_anyway
 from kilonova.db import instances, moves, pending_rollbacks, server_migrations
 from kilonova.db.core.transaction import Transaction
 from kilonova.messaging.messages import AbandonMove, ConfirmMove, MoveAway, ReturnHome, StepReply
@@ -45,6 +46,16 @@ switch = writes(_switch)
 abandon = sends(AbandonMove)
 #: Order the source to remove the guest that it keeps during the move.
 drop_source = sends(ConfirmMove, to=source)
+
+
+def bind_there(services: Services, run: Run[MoveFacts]) -> Effect:
+    """Bind the ports of the server to the destination."""
+    return rebind(services, run, run.facts.host, starts=run.facts.runs_there)
+
+
+def bind_at_home(services: Services, run: Run[MoveFacts]) -> Effect:
+    """Bind the ports of the server to the source again. A step of a rollback or a revert, which cannot fail."""
+    return rebind_anyway(services, run, run.facts.source, starts=run.facts.runs_there)
 
 
 def return_home(services: Services, run: Run[MoveFacts]) -> Effect:

@@ -10,16 +10,18 @@ from kilonova.conductor.workflow_engine.run import Failure, Interrupt, Run, Serv
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflows.endings import fail, settle
 from kilonova.conductor.workflows.guest_description import find_server, kept_guest, new_guest
+from kilonova.conductor.workflows.network_steps import PlugWait
 from kilonova.db import instances, moves, server_migrations
 from kilonova.db.core.transaction import Transaction
 from kilonova.errors import NotFound
 from kilonova.model.instance import Fault, GuestSpec, Instance
+from kilonova.model.network_info import NetworkInfo
 from kilonova.model.request_spec import StoredRequest
 from kilonova.model.server_migration import MigrationStatus, MigrationType, MoveKind, ServerMigration
 from kilonova.model.transitions import TRANSITIONS
 
 #: Steps whose failure is due to the destination, so that the move may succeed with another destination.
-AT_DESTINATION = frozenset({"finish", "prepare", "spawn"})
+AT_DESTINATION = frozenset({"bindings", "finish", "ports", "prepare", "spawn"})
 #: Kind of workflow → migration status while no destination is claimed.
 FIRST_STATUS: Mapping[str, MigrationStatus] = {
     "resize": MigrationStatus.PRE_MIGRATING,
@@ -41,6 +43,8 @@ class MoveFacts:
     ``stops``: the guest is off after the move in any case.
     ``stranded``: the destination may have the guest but is unreachable. ``source_clean``: the source has removed its
     guest.
+    ``networks``, ``plugging``, ``held``: as in ``network_steps.py``. ``vifs_there``: the interfaces of a guest that is
+    migrated live, with their bindings to the destination.
     """
 
     migration: str
@@ -58,6 +62,10 @@ class MoveFacts:
     source_clean: bool = False
     last_error: str = ""
     abandoned: bool = False
+    networks: bool = False
+    plugging: PlugWait | None = None
+    held: bool = False
+    vifs_there: NetworkInfo = ()
 
     @property
     def runs_there(self) -> bool:
@@ -175,9 +183,10 @@ def next_try(services: Services, run: Run[MoveFacts]) -> MoveFacts | None:
     if not at_destination or facts.stranded or run.interrupted is not None or facts.requested is not None:
         return None
     tried = (*facts.tried, facts.host)
-    if len(tried) >= services.max_attempts:
+    if run.failure.everywhere or len(tried) >= services.max_attempts:
         return None
-    return replace(facts, destination=None, tried=tried, last_error=run.failure.message, touched=_is_touched(run))
+    again = replace(facts, destination=None, plugging=None, held=False, vifs_there=())
+    return replace(again, tried=tried, last_error=run.failure.message, touched=_is_touched(run))
 
 
 def fault_of(run: Run[MoveFacts]) -> Fault:

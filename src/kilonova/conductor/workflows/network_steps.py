@@ -3,10 +3,11 @@
 
 ::
 
-    ports ──▶ spawn ──▶ plugged ──▶ resume        only for servers with networks
-      │         │          │           └─ only if the driver has started the guest paused
-      │         │          └─ only if a port was not active after it was bound
-      └─ undo: delete the ports made for the server, release those of the user
+    ports ──▶ spawn, finish, … ──▶ plugged ──▶ resume        only for servers with networks
+      │                               │           └─ only if the driver has started the guest paused
+      │                               └─ only if a port was not active after it was bound
+      ├─ of a new server: create or take the ports; undo: delete or release them
+      └─ of a server that moves: bind the ports to the new host; undo: bind them to the former one
 
 The ports of a server are found by its uuid in the network service, and not in the journal. So a step may be repeated
 after a crash at any point, and its undo finds every port.
@@ -19,15 +20,15 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from kilonova.conductor.workflow_engine.effects import AwaitEvents, Completed, Effect, Failed, Write
-from kilonova.conductor.workflow_engine.run import Failure, HasHost, Run, ServerGoneError
+from kilonova.conductor.workflow_engine.run import Failure, HasHost, Interrupt, Run, ServerGoneError
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.step_kinds import one_way, sends
-from kilonova.conductor.workflow_engine.workflow import NOTHING, Step, complete_or_fail
+from kilonova.conductor.workflow_engine.workflow import NOTHING, Do, Step, complete_or_fail
 from kilonova.db import aggregates, instance_networks, instances, network_events
 from kilonova.db.core.transaction import Transaction
 from kilonova.errors import Conflict, Forbidden, InvalidRequest, KilonovaError, NotFound, PortBindingFailed
 from kilonova.messaging.messages import FaultOf, StepReply, UnpauseGuest
-from kilonova.model.instance import Instance, PowerState
+from kilonova.model.instance import GuestSpec, Instance, PowerState
 from kilonova.model.network_event import COMPLETED, NetworkEventName
 from kilonova.model.network_info import NetworkInfo
 from kilonova.model.network_request import NetworkRequest
@@ -55,13 +56,19 @@ class PlugWait:
 
 
 class Plugging(HasHost, Protocol):
-    """Facts of a workflow that makes a guest. ``paused``: the driver has started the guest paused."""
+    """Facts of a workflow that makes a guest.
+
+    ``networks``: the server may have interfaces. ``held``: the driver has started the guest paused.
+    """
+
+    @property
+    def networks(self) -> bool: ...
 
     @property
     def plugging(self) -> PlugWait | None: ...
 
     @property
-    def paused(self) -> bool: ...
+    def held(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,15 +123,58 @@ def make_ports(services: Services, run: Run[Any]) -> Effect:
     owner = owner_of(services, server.instance, host)
     # After a failed host, a request whose response was lost may have made a port after the ports were removed.
     repeated = run.repeated or bool(run.facts.tried)
-    return bind(
+    return _bind(
         services, run, lambda: ports.create_ports(services.network, owner, server.request, host, repeated=repeated)
     )
 
 
-def bind(services: Services, run: Run[Any], change: Callable[[], NetworkInfo]) -> Effect:
+def rebind(services: Services, run: Run[Any], host: str, *, starts: bool = True) -> Effect:
+    """Bind the ports of a server to another host. ``starts``: the guest will run there, so its ports are plugged."""
+    server = read(services, run.instance_uuid)
+    owner = owner_of(services, server.instance, host)
+    return _bind(services, run, lambda: ports.rebind(services.network, owner, server.info, host), waits=starts)
+
+
+def rebind_anyway(services: Services, run: Run[Any], host: str, *, starts: bool = True) -> Effect:
+    """Bind the ports of a server to a host, and go on if the network service cannot.
+
+    This is for steps that cannot fail. A deleted server loses its ports anyway.
+    """
+    if run.interrupt is Interrupt.DELETE:
+        return Completed(durable=False)
+    effect = rebind(services, run, host, starts=starts)
+    if not isinstance(effect, Failed):
+        return effect
+    LOG.warning("Server %s: ports are not bound to host %s: %s", run.instance_uuid, host, effect.failure.message)
+    server = read(services, run.instance_uuid)
+    return Completed(
+        write=store(ports.refresh(services.network, owner_of(services, server.instance, host), server.info))
+    )
+
+
+def unbind(services: Services, run: Run[Any]) -> Effect:
+    """Disconnect the ports of a server from its former host, unless another action is waiting."""
+    if run.interrupted is not None:
+        return Completed(durable=False)
+    server = read(services, run.instance_uuid)
+    return Completed(
+        write=store(ports.unbind(services.network, owner_of(services, server.instance, None), server.info))
+    )
+
+
+def unbind_again(services: Services, run: Run[Any]) -> Effect:
+    """Undo hook: disconnect the ports of a server that has no host again. A deleted server loses its ports anyway."""
+    if run.interrupt is Interrupt.DELETE:
+        return Completed(durable=False)
+    server = read(services, run.instance_uuid)
+    info = ports.unbind(services.network, owner_of(services, server.instance, None), server.info)
+    return Completed(replace(run.facts, plugging=None), store(info))
+
+
+def _bind(services: Services, run: Run[Any], change: Callable[[], NetworkInfo], *, waits: bool = True) -> Effect:
     """Return the effect of a change that binds ports to the host of the facts; ``change`` returns the interfaces.
 
-    Raises: Unavailable, so that the step is retried.
+    ``waits``: the workflow waits until the ports are plugged. Raises: Unavailable, so that the step is retried.
     """
     since = services.database.clock.now()
     try:
@@ -134,8 +184,8 @@ def bind(services: Services, run: Run[Any], change: Callable[[], NetworkInfo]) -
     except FAULTS_OF_REQUESTS as error:
         return Failed(refusal(error, run.facts.host))
     inactive = tuple(vif.port_id for vif in info if not vif.active)
-    waits = inactive and services.vif_plugging_timeout_s > 0
-    return Completed(replace(run.facts, plugging=PlugWait(inactive, since) if waits else None), store(info))
+    wait = PlugWait(inactive, since) if waits and inactive and services.vif_plugging_timeout_s > 0 else None
+    return Completed(replace(run.facts, plugging=wait), store(info))
 
 
 def refusal(error: KilonovaError, host: str | None) -> Failure:
@@ -149,12 +199,25 @@ def remove_ports(services: Services, run: Run[Any]) -> Effect:
     """Delete the ports that were made for a server, and release those of the user. Ports that are gone are no error."""
     server = read(services, run.instance_uuid)
     ports.delete_ports(services.network, owner_of(services, server.instance, None), server.of_user)
-    return Completed(replace(run.facts, plugging=None), _forget)
+    facts = replace(run.facts, plugging=None) if hasattr(run.facts, "plugging") else None
+    return Completed(facts, _forget)
 
 
 def _forget(tx: Transaction, run: Run[Any]) -> None:
     instance_networks.store_info(tx, run.instance_uuid, ())
     network_events.forget(tx, run.instance_uuid)
+
+
+def has_networks(facts: Plugging) -> bool:
+    """Return True if the server of a workflow may have interfaces."""
+    return facts.networks
+
+
+def ports_step(
+    do: Do[Any], undo: Do[Any] = NOTHING, *, event: str, applies: Callable[[Any], bool] = has_networks, **more: Any
+) -> Step[Any]:
+    """Return a step that changes the ports of a server; a workflow without networks passes over it."""
+    return Step("ports", do, undo, event=event, applies=applies, blocking=True, undo_blocks=undo is not NOTHING, **more)
 
 
 # --- waiting for plugged ports ----------------------------------------------------------------------------------------
@@ -166,8 +229,13 @@ def guest_made(services: Services, run: Run[Any], reply: StepReply) -> Effect:
     if wait is None or not isinstance(effect, Completed):
         return effect
     until = services.database.clock.now() + timedelta(seconds=services.vif_plugging_timeout_s)
-    paused = reply.power_state is PowerState.PAUSED
-    return replace(effect, facts=replace(run.facts, plugging=replace(wait, until=until), paused=paused))
+    held = reply.power_state is PowerState.PAUSED
+    return replace(effect, facts=replace(run.facts, plugging=replace(wait, until=until), held=held))
+
+
+def held(guest: GuestSpec, facts: Plugging) -> GuestSpec:
+    """Return the description of a guest that its driver may start paused, if its ports have still to be plugged."""
+    return replace(guest, starts_paused=True) if facts.plugging is not None else guest
 
 
 def plugged_step(event: str, *, may_fail: bool = True) -> Step[Any]:
@@ -185,15 +253,15 @@ def plugged_step(event: str, *, may_fail: bool = True) -> Step[Any]:
 
 def resume_step(event: str) -> Step[Any]:
     """Return the step that continues a guest which its driver has started paused."""
-    return replace(one_way("resume", sends(UnpauseGuest), event=event), applies=_is_paused)
+    return replace(one_way("resume", sends(UnpauseGuest), event=event), applies=_is_held)
 
 
 def _waits(facts: Plugging) -> bool:
     return facts.plugging is not None
 
 
-def _is_paused(facts: Plugging) -> bool:
-    return facts.paused
+def _is_held(facts: Plugging) -> bool:
+    return facts.held
 
 
 def _await_plugged(services: Services, run: Run[Any], *, is_fatal: bool) -> Effect:

@@ -3,7 +3,7 @@
 
 ::
 
-    claim ──▶ move-away ──▶ switch ──▶ finish ──▶ (resized: confirm or revert)
+    claim ──▶ move-away ──▶ switch ──▶ ports ──▶ finish ──▶ plugged ──▶ resume ──▶ (resized: confirm or revert)
 """
 
 from functools import partial
@@ -17,6 +17,8 @@ from kilonova.conductor.workflows.endings import settled
 from kilonova.conductor.workflows.move_steps import (
     abandon,
     advance,
+    bind_at_home,
+    bind_there,
     left_halfway,
     move_away,
     return_home,
@@ -30,6 +32,7 @@ from kilonova.conductor.workflows.moves import (
     give_destination_back,
     guest_there,
 )
+from kilonova.conductor.workflows.network_steps import guest_made, held, plugged_step, ports_step, resume_step
 from kilonova.db.core.transaction import Transaction
 from kilonova.messaging.messages import FinishMove
 from kilonova.model.instance import PowerState, TaskState
@@ -39,13 +42,16 @@ from kilonova.model.transitions import TRANSITIONS
 
 def _finish(services: Services, run: Run[MoveFacts]) -> Effect:
     facts = run.facts
-    guest = guest_there(services, run)
+    guest = held(guest_there(services, run), facts)
     return SendToAgent(facts.host, FinishMove(run.step_id, guest, facts.source, facts.runs))
 
 
 def _resized(tx: Transaction, run: Run[MoveFacts], power_state: PowerState | None) -> None:
     settled(tx, run, power_state)
     set_status(tx, run, MigrationStatus.FINISHED)
+
+
+_FINISH_EVENT = "compute_finish_resize"
 
 
 def _workflow(kind: str, move: MoveKind) -> Workflow[MoveFacts]:
@@ -69,14 +75,18 @@ def _workflow(kind: str, move: MoveKind) -> Workflow[MoveFacts]:
                 event="compute_resize_instance",
             ),
             one_way("switch", switch, shows=TaskState.RESIZE_MIGRATED),
+            ports_step(bind_there, bind_at_home, event=_FINISH_EVENT),
             Step(
                 "finish",
                 do=_finish,
                 undo=abandon,
+                on_reply=guest_made,
                 on_skipped=partial(left_halfway, drops_made=True),
                 shows=TaskState.RESIZE_FINISH,
-                event="compute_finish_resize",
+                event=_FINISH_EVENT,
             ),
+            plugged_step(_FINISH_EVENT),
+            resume_step(_FINISH_EVENT),
         ),
         TRANSITIONS[kind],
         settle=_resized,

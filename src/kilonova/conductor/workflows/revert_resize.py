@@ -5,8 +5,9 @@ from kilonova.conductor.workflow_engine.run import Run
 from kilonova.conductor.workflow_engine.step_kinds import one_way, writes
 from kilonova.conductor.workflow_engine.workflow import Workflow
 from kilonova.conductor.workflows.endings import settled
-from kilonova.conductor.workflows.move_steps import abandon, return_home
+from kilonova.conductor.workflows.move_steps import abandon, bind_at_home, return_home
 from kilonova.conductor.workflows.moves import MoveFacts, migration_of
+from kilonova.conductor.workflows.network_steps import guest_made, plugged_step, ports_step, resume_step
 from kilonova.db import moves
 from kilonova.db.core.transaction import Transaction
 from kilonova.model.instance import PowerState
@@ -21,13 +22,17 @@ def _reverted(tx: Transaction, run: Run[MoveFacts], power_state: PowerState | No
     settled(tx, run, power_state, otherwise=not run.facts.runs_there)
 
 
+_EVENT = "compute_finish_revert_resize"
 REVERT_RESIZE: Workflow[MoveFacts] = Workflow(
     "revert-resize",
     MoveFacts,
     (
         one_way("abandon", abandon, event="compute_revert_resize"),
         one_way("switch-back", writes(_switch_back)),
-        one_way("return-home", return_home, event="compute_finish_revert_resize"),
+        ports_step(bind_at_home, event=_EVENT),
+        one_way("return-home", return_home, on_reply=guest_made, event=_EVENT),
+        plugged_step(_EVENT, may_fail=False),
+        resume_step(_EVENT),
     ),
     TRANSITIONS["revert-resize"],
     settle=_reverted,

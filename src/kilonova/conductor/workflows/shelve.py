@@ -4,8 +4,8 @@
 ::
 
     register ──▶ power-off ──▶ snapshot ──▶ offer ──▶ upload ──▶ shut-down ──▶ keep ──▶ done (shelved)
-                                                                 │              └──▶ offload ──▶ done (offloaded)
-                                                                 └─ point of no return
+                                                                    │           └──▶ offload ──▶ ports ──▶ done
+                                                                    └─ point of no return              (offloaded)
 
 Until it is offloaded, the server keeps its resources on the host. A running guest is powered off before its disk is
 copied. A paused or suspended guest writes nothing, so it is powered off only after the upload; if the shelve fails
@@ -31,7 +31,8 @@ from kilonova.conductor.workflows.endings import (
     settled,
     settled_state,
 )
-from kilonova.conductor.workflows.host_facts import HostFacts
+from kilonova.conductor.workflows.host_facts import NetworkedHostFacts
+from kilonova.conductor.workflows.network_steps import ports_step, unbind
 from kilonova.conductor.workflows.release import release_claim
 from kilonova.db import instances, shelved, unwanted_images
 from kilonova.db.core.transaction import Transaction
@@ -47,7 +48,7 @@ class ShelveFacts:
     ``brought``: the image has its data. ``offload``: the server leaves its host at once.
     ``runs``: the guest was running before the shelve. ``off``: the guest was powered off before the shelve.
     ``timeout_s``: seconds to shut a running guest down; None: the host's default.
-    ``given_up``: an interrupt has cancelled the shelve.
+    ``given_up``: an interrupt has cancelled the shelve. ``networks``: the server may have interfaces.
     """
 
     host: str
@@ -58,6 +59,7 @@ class ShelveFacts:
     given_up: bool = False
     brought: bool = False
     timeout_s: float | None = None
+    networks: bool = False
 
 
 def _power_off(run: Run[ShelveFacts]) -> StopGuest | None:
@@ -119,11 +121,11 @@ def _shelved(tx: Transaction, run: Run[ShelveFacts], _power_state: PowerState | 
         settled(tx, run, PowerState.SHUTDOWN)
 
 
-def _offloaded(tx: Transaction, run: Run[HostFacts], _power_state: PowerState | None) -> None:
+def _offloaded(tx: Transaction, run: Run[NetworkedHostFacts], _power_state: PowerState | None) -> None:
     _leave_host(tx, run, settled_state(run))
 
 
-def _leave_host(tx: Transaction, run: Run[ShelveFacts] | Run[HostFacts], offloaded: VmState | None) -> None:
+def _leave_host(tx: Transaction, run: Run[ShelveFacts] | Run[NetworkedHostFacts], offloaded: VmState | None) -> None:
     """Release the resources of a shelved server, record that it has no host, and set its state to ``offloaded``.
 
     An action that interrupted the workflow sets the server's states itself.
@@ -144,7 +146,7 @@ def _failed(tx: Transaction, run: Run[ShelveFacts]) -> None:
     fail(tx, run, None, None)
 
 
-_EVENT = "compute_shelve_instance"
+_EVENT, _OFFLOAD_EVENT = "compute_shelve_instance", "compute_shelve_offload_instance"
 _REGISTER, *_SNAPSHOT = snapshot_steps.steps(
     _EVENT,
     taken=None,
@@ -165,8 +167,9 @@ SHELVE: Workflow[ShelveFacts] = Workflow(
             sends(DestroyGuest),
             on_reply=_destroyed,
             shows=TaskState.SHELVING_OFFLOADING,
-            event="compute_shelve_offload_instance",
+            event=_OFFLOAD_EVENT,
         ),
+        ports_step(unbind, event=_OFFLOAD_EVENT, applies=lambda facts: facts.networks and facts.offload),
     ),
     TRANSITIONS["shelve"],
     settle=_shelved,
@@ -175,16 +178,17 @@ SHELVE: Workflow[ShelveFacts] = Workflow(
     done="shelved",
     point_of_no_return="shut-down",
 )
-SHELVE_OFFLOAD: Workflow[HostFacts] = Workflow(
+SHELVE_OFFLOAD: Workflow[NetworkedHostFacts] = Workflow(
     "shelve-offload",
-    HostFacts,
+    NetworkedHostFacts,
     (
         one_way(
             "offload",
             sends(DestroyGuest),
             on_reply=done_without_its_host,
-            event="compute_shelve_offload_instance",
+            event=_OFFLOAD_EVENT,
         ),
+        ports_step(unbind, event=_OFFLOAD_EVENT),
     ),
     TRANSITIONS["shelve-offload"],
     settle=_offloaded,

@@ -18,7 +18,7 @@ from kilonova.conductor.workflow_engine.step_kinds import one_way
 from kilonova.conductor.workflow_engine.workflow import Workflow, complete_or_fail
 from kilonova.conductor.workflows.delete import DELETE, DeleteFacts, hosts_of_guest
 from kilonova.conductor.workflows.endings import fail, failing, leave_behind
-from kilonova.db import instances, moves, server_migrations, soft_deletes, workflows
+from kilonova.db import instance_networks, instances, moves, server_migrations, soft_deletes, workflows
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.identifiers import new_uuid
@@ -93,7 +93,8 @@ def _delete_instead(services: Services, run: Run[SoftDeleteFacts]) -> Effect:
 
     def take_place(tx: Transaction) -> WorkflowRow:
         workflows.finish(tx, run.row, services.owner)
-        facts = DeleteFacts(hosts_of_guest(tx.connection, run.instance_uuid))
+        networks = services.network_client is not None and instance_networks.has_row(tx.connection, run.instance_uuid)
+        facts = DeleteFacts(hosts_of_guest(tx.connection, run.instance_uuid), networks=networks)
         row = WorkflowRow(
             uuid=new_uuid(),
             kind=DELETE.kind,

@@ -3,7 +3,7 @@
 
 ::
 
-    claim ──▶ spawn ──▶ done (active; the image is removed)
+    claim ──▶ ports ──▶ spawn ──▶ plugged ──▶ resume ──▶ done (active; the image is removed)
 
 The claim uses the server's complete request: zone, hints, group, isolation. After a failure, the server is still
 shelved and has its image.
@@ -20,6 +20,16 @@ from kilonova.conductor.workflow_engine.step_kinds import sends
 from kilonova.conductor.workflow_engine.workflow import Step, Workflow, complete_or_repeat
 from kilonova.conductor.workflows.endings import failed, leave_behind, settled
 from kilonova.conductor.workflows.guest_description import find_server, new_guest
+from kilonova.conductor.workflows.network_steps import (
+    PlugWait,
+    guest_made,
+    held,
+    plugged_step,
+    ports_step,
+    rebind,
+    resume_step,
+    unbind_again,
+)
 from kilonova.conductor.workflows.release import release_claim
 from kilonova.db import instances, request_specs, unwanted_images
 from kilonova.db.core.transaction import Transaction
@@ -40,6 +50,7 @@ class UnshelveFacts:
     ``requested``: the host that the user asked for. ``rezoned``: the user asked for another availability zone, given by
     ``zone`` (None: no zone).
     ``unreachable``: the host was unreachable when it had to remove the guest.
+    ``networks``, ``plugging``, ``held``: as in ``network_steps.py``.
     """
 
     image_id: str | None = None
@@ -49,6 +60,9 @@ class UnshelveFacts:
     rezoned: bool = False
     zone: str | None = None
     unreachable: bool = False
+    networks: bool = False
+    plugging: PlugWait | None = None
+    held: bool = False
 
 
 # --- claim ------------------------------------------------------------------------------------------------------------
@@ -92,6 +106,10 @@ def _give_back(services: Services, run: Run[UnshelveFacts]) -> Effect:
     return Completed(replace(facts, host=None), release)
 
 
+def _bind_ports(services: Services, run: Run[UnshelveFacts]) -> Effect:
+    return rebind(services, run, run.facts.host or "")
+
+
 # --- spawn ------------------------------------------------------------------------------------------------------------
 
 
@@ -106,7 +124,7 @@ def _spawn(services: Services, run: Run[UnshelveFacts]) -> Effect:
         said = f"Image {facts.image_id} of the shelved server no longer exists."
         return Failed(Failure(said, fault_of=FaultOf.REQUEST))
     guest = new_guest(services, host, instance, request, run.row.since, image)
-    return SendToAgent(host, SpawnGuest(run.step_id, guest))
+    return SendToAgent(host, SpawnGuest(run.step_id, held(guest, facts)))
 
 
 def _take_back(run: Run[UnshelveFacts]) -> DestroyGuest | StopGuest:
@@ -141,6 +159,7 @@ def _unshelved(tx: Transaction, run: Run[UnshelveFacts], _power_state: PowerStat
         unwanted_images.note(tx, [facts.image_id])
 
 
+_EVENT = "compute_unshelve_instance"
 UNSHELVE = Workflow(
     "unshelve",
     UnshelveFacts,
@@ -151,15 +170,19 @@ UNSHELVE = Workflow(
             undo=_give_back,
             event="conductor_unshelve_instance",
         ),
+        ports_step(_bind_ports, unbind_again, event=_EVENT, applies=lambda facts: facts.networks and facts.offloaded),
         Step(
             "spawn",
             do=_spawn,
             undo=sends(_take_back),
+            on_reply=guest_made,
             on_undone=_taken_back,
             shows=lambda facts: TaskState.SPAWNING if facts.offloaded else TaskState.POWERING_ON,
-            event="compute_unshelve_instance",
+            event=_EVENT,
             blocking=True,
         ),
+        plugged_step(_EVENT),
+        resume_step(_EVENT),
     ),
     TRANSITIONS["unshelve"],
     settle=_unshelved,

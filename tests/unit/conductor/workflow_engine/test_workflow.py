@@ -78,5 +78,7 @@ def test_a_step_that_does_not_apply_is_passed_over_in_both_directions() -> None:
     assert (with_ports.step, without.step) == ("ports", "act")
     assert (flow.before("act", Facts("a")), flow.before("act", Facts("b"))) == ("ports", "claim")
     assert flow.before("claim", Facts("a")) is None
+    assert flow.first(Facts("b")) == "claim"
+    assert workflow(step("ports", applies=lambda _facts: False), step("act")).first(Facts()) == "act"
     last = workflow(step("claim", note), step("ports", note, applies=lambda _facts: False))
     assert last.after(last.run(ROW)) is None
