@@ -102,6 +102,10 @@ def test_what_is_abandoned_says_what_is_left_over(clumsy: Control, stuck: dict[s
     assert act(clumsy, stuck["id"], "abandon").status == 404
 
 
+BUILD, MOVE = {"version": 1, "host": "node1"}, {"version": 1, "migration": "m", "source": "node1"}
+DELETE = {"version": 1, "hosts": ["node1"], "networks": True}
+
+
 # --- rows that nobody works on ----------------------------------------------------------------------------------------
 
 
@@ -123,15 +127,16 @@ def rows(clumsy: Control) -> Iterator[list[WorkflowRow]]:
         )
 
     made = [
-        row("build", "spawn"),
-        row("resize", "switch", undoing=True, failure=failure, tries=3, server=server),
-        row("delete", "destroy", waiting=True, server=server),
-        row("live-migrate", "copy", interrupt="abort"),
+        row("build", "spawn", facts=BUILD),
+        row("resize", "switch", facts=MOVE, undoing=True, failure=failure, tries=3, server=server),
+        row("delete", "destroy", facts=DELETE, waiting=True, server=server),
+        row("live-migrate", "copy", facts={**MOVE, "networks": True}, interrupt="abort"),
         row("of-a-later-release", "dance"),
         row("resize", "tomorrow"),
         row(
             "revert-resize",
             "abandon",
+            facts=MOVE,
             awaited_host="node9",
             awaited_since=datetime.fromisoformat("2026-03-15T12:00:00"),
         ),
@@ -152,8 +157,8 @@ def test_steps_of_workflows_in_every_state(clumsy: Control, rows: list[WorkflowR
     assert states == {
         ("build", "spawn"): ("doing", ["done", "under way"]),
         ("resize", "switch"): ("undoing", ["done", "done", "being undone", "undone"]),
-        ("delete", "destroy"): ("waiting", ["to come", "to come"]),
-        ("live-migrate", "copy"): ("doing", ["done", "done", "under way", "to come", "to come", "to come"]),
+        ("delete", "destroy"): ("waiting", ["to come", "to come", "to come"]),
+        ("live-migrate", "copy"): ("doing", [*["done"] * 3, "under way", *["to come"] * 4]),
         ("of-a-later-release", "dance"): ("doing", []),
         ("resize", "tomorrow"): ("doing", []),
         ("revert-resize", "abandon"): ("awaiting-host", ["under way", "to come", "to come"]),

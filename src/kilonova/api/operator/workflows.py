@@ -150,17 +150,17 @@ def _steps(row: WorkflowRow) -> list[dict[str, Any]]:
     if workflow is None or not workflow.has(row.step):
         return []
     return [
-        {"name": step.name, "state": _state_of_step(workflow, row, index), "can_be_undone": _is_undone(workflow, index)}
-        for index, step in enumerate(workflow.steps)
+        {
+            "name": step.name,
+            "state": _state_of_step(workflow, row, step.name),
+            "can_be_undone": workflow.can_walk_back(step.name),
+        }
+        for step in workflow.steps_of(row)
     ]
 
 
-def _is_undone(workflow: Workflow[Any], index: int) -> bool:
-    return workflow.can_walk_back(workflow.steps[index].name)
-
-
-def _state_of_step(workflow: Workflow[Any], row: WorkflowRow, index: int) -> str:
-    present = workflow.index(row.step)
+def _state_of_step(workflow: Workflow[Any], row: WorkflowRow, step: str) -> str:
+    index, present = workflow.index(step), workflow.index(row.step)
     if index < present:
         return "done"
     if row.waiting:

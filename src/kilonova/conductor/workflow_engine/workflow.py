@@ -262,6 +262,14 @@ class Workflow(Generic[F]):
         """Return a stored workflow with its decoded facts. Raises: UnknownFactsError."""
         return Run(row, codec.decode(row.facts, self.facts, self.upgrades), memo)
 
+    def steps_of(self, row: WorkflowRow) -> tuple[Step[F], ...]:
+        """Return the steps that apply to a workflow, as far as its facts tell; all of them if these are unreadable."""
+        try:
+            facts = self.run(row).facts
+        except codec.UnknownFactsError:
+            return self.steps
+        return tuple(step for step in self.steps if step.name == row.step or step.applies(facts))
+
     def first_row(self, row: WorkflowRow, facts: F) -> WorkflowRow:
         """Return the row of a new workflow, at its first step."""
         return replace(row, step=self.first(facts), facts=codec.encode(facts, self.upgrades), since=utc_now())
