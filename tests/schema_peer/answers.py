@@ -13,6 +13,7 @@ from kilonova.api.http import Endpoint
 from kilonova.api.microversion import Version
 from schema_peer.on_purpose import ANSWERS
 from support.control import IMAGE, Control, start_control
+from support.fake_neutron import FakeNeutron
 
 _NEWEST = 104
 _QUERIES = ("", "?all_tenants=1&limit=1", "?detailed=1", "?with_servers=1")
@@ -22,7 +23,7 @@ _NOWHERE = "5b674f73-0000-4000-8000-000000000000"
 def wrong_answers(theirs: Mapping[str, Any], endpoints: Mapping[str, Endpoint]) -> tuple[int, int, list[str]]:
     """Return the number of checked responses and methods, and the schema violations."""
     with tempfile.TemporaryDirectory() as folder:
-        cloud = start_control(Path(folder))
+        cloud = start_control(Path(folder), network=FakeNeutron())
         try:
             return _checked(cloud, _furnished(cloud), theirs, endpoints)
         finally:
@@ -34,7 +35,13 @@ def _furnished(cloud: Control) -> dict[str, str]:
     admin = cloud.admin
     cloud.add_flavor()
     admin.post("/flavors/1/os-extra_specs", {"extra_specs": {"hw:numa_nodes": "1"}})
+    network = cloud.neutron.make_network(project_id="admin", v6="fd00::/64")
     server = cloud.boot(admin, metadata={"a": "b"})["id"]
+    (port,) = cloud.neutron.ports_of(server)
+    outside = {"floating_network_id": cloud.neutron.make_external(), "project_id": "admin"}
+    floating = cloud.neutron.create("floatingips", {**outside, "port_id": port["id"]})["id"]
+    cloud.neutron.create("floatingips", outside)
+    admin.post("/os-server-external-events", {"events": [{"name": "network-changed", "server_uuid": server}]})
     admin.put(f"/servers/{server}/tags", {"tags": ["t"]})
     admin.post(f"/servers/{server}/action", {"migrate": None})
     cloud.settle()
@@ -59,6 +66,11 @@ def _furnished(cloud: Control) -> dict[str, str]:
         "quota_project_id": "admin",
         "class_name": "default",
         "alias": "os-hosts",
+        "network": "private",
+        "port_id": port["id"],
+        "network_id": network,
+        "security_group_id": port["security_groups"][0],
+        "floating_ip_id": floating,
     }
 
 

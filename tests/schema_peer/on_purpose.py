@@ -46,11 +46,14 @@ _KNOWN = (
 )  # fmt: skip
 _ROUTES = tuple((re.compile(route), re.compile(field), taken) for route, field, taken, _ in _KNOWN)
 
-#: Routes and places in responses: images without a time come from Glance, and host names are not UUIDs.
+#: Routes and places in responses: images without a time come from Glance, host names are not UUIDs, and the validator
+#: takes any text for a CIDR.
 ANSWERS = frozenset(
     {
         ("GET /images/detail", "images.#.created"),
         ("GET /images/{}", "image.created"),
+        ("GET /os-tenant-networks", "networks.#.cidr"),
+        ("GET /os-tenant-networks/{}", "network.cidr"),
         ("GET /os-instance_usage_audit_log", "instance_usage_audit_logs.hosts_not_run.#"),
         ("GET /os-instance_usage_audit_log/{}", "instance_usage_audit_log.hosts_not_run.#"),
     }
