@@ -46,6 +46,8 @@ e2e: setup ## run end-to-end tests: whole clouds, used with the stock clients
 guests: setup ## run the tests with real guests on libvirt and QEMU
 	@tools/hypervisor.sh
 	@tools/ovn.sh
+	@tools/networks.sh
+	@tools/network_guest.sh
 	@tools/test_servers.sh
 	@exec $(TESTS) tests/guests $(ARGS)
 docs: setup ## write the generated pages of docs/

@@ -12,10 +12,9 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-from kilonova.bundled_services import log_file, neutron_schema, serving, sqlite
+from kilonova.bundled_services import log_file, neutron_ovn, neutron_schema, serving, sqlite
 from kilonova.bundled_services.lasting import made_to_last
 from kilonova.bundled_services.neutron_conf import conf_text, policy_text
 from kilonova.bundled_services.private_file import write_private
@@ -49,13 +48,16 @@ def prepare(settings: NeutronSettings) -> Callable[..., Any]:
     database = folder / "neutron.db"
     write_private(folder / "neutron.conf", conf_text(settings, database, _paste_file()))
     write_private(folder / "policy.yaml", policy_text(settings))
+    is_new = not database.exists()
     sqlite.bring_up_to_date(database, importlib.metadata.version("neutron"), neutron_schema.migrate)
     sqlite.lock_on_first_write()
     os.environ["OS_NEUTRON_CONFIG_DIR"] = str(folder)
     os.environ["OS_NEUTRON_CONFIG_FILES"] = "neutron.conf"
     os.environ["ASGI_WORKERS"] = "1"  # if it is not set, Neutron processes no events of OVN
     if settings.ovn is not None:
-        _omit_heartbeats_of_the_monitor()
+        identity = neutron_ovn.identity_of(settings.ovn.northbound)
+        neutron_ovn.repair_if_new(folder, identity, is_empty=is_new)
+        neutron_ovn.omit_heartbeats_of_the_monitor()
     from neutron.wsgi.api import application  # noqa: PLC0415  # the import configures Neutron
 
     log_file.hide_sql_values()
@@ -71,16 +73,6 @@ def _use_temporary_folder(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o700)
     os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
-
-
-def _omit_heartbeats_of_the_monitor() -> None:
-    """Make the thread that reads OVN's databases write no heartbeats to Neutron's database. A timer writes them, too.
-
-    SQLite has one write lock: the thread would wait for a request that holds it, and the request for the thread.
-    """
-    from neutron.plugins.ml2.drivers.ovn.mech_driver.ovsdb import ovsdb_monitor  # noqa: PLC0415  # only with OVN
-
-    ovsdb_monitor.ovn_hash_ring_db = SimpleNamespace(touch_node=lambda *_: None)
 
 
 def _paste_file() -> Path:

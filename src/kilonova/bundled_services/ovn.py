@@ -20,6 +20,7 @@ from kilonova.bundled_services.host_network import HostNetwork, run
 from kilonova.bundled_services.libvirtd import GuestNetwork
 from kilonova.bundled_services.neutron_conf import EXTERNAL
 from kilonova.bundled_services.ovs_process import OvsProcess
+from kilonova.bundled_services.settings import OvnDatabases
 from kilonova.bundled_services.short_way import make_short_way, short_way
 from kilonova.errors import ConfigurationError, Unavailable
 
@@ -77,12 +78,16 @@ class Ovn:
 
     @property
     def northbound(self) -> str:
-        """Connection of Neutron to the northbound database."""
+        """Connection to the northbound database, which Neutron writes."""
         return f"unix:{self._run}/northbound.sock"
 
     @property
     def southbound(self) -> str:
         return f"unix:{self._run}/southbound.sock"
+
+    @property
+    def databases(self) -> OvnDatabases:
+        return OvnDatabases(self.northbound, self.southbound)
 
     @property
     def _switch(self) -> str:

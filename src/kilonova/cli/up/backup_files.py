@@ -32,11 +32,11 @@ _FORMAT = 1
 DATABASES = ("kilonova.db", "keystone/keystone.db", "glance/glance.db", "neutron/neutron.db")
 _IMAGES = "glance/images"
 _HYPERVISORS = "hypervisors"
-#: Folders that are not copied: logs, temporary files, and files that each start creates; also the folders of images and
-#: of simulated hypervisors, whose contents are copied separately.
+#: Folders that are not copied: logs, temporary files, and files that each start creates; the databases of OVN, which
+#: Neutron fills again; also the folders of images and of simulated hypervisors, whose contents are copied separately.
 _LEFT_OUT = (
     *("log", "broker", "agents", "glance/staging", "glance/tasks", "glance/locks", "neutron/tmp", "neutron/locks"),
-    *(_IMAGES, _HYPERVISORS),
+    *("ovn", _IMAGES, _HYPERVISORS),
 )
 _LEFT_OUT_SUFFIXES = (".db", "-wal", "-shm", "-journal", ".lock", ".part", ".new")
 _CHUNK = 2**20

@@ -3,7 +3,8 @@
 
 ::
 
-    kilonova up ── libvirtd             DIR/libvirt; not started if --config-file names a libvirtd
+    kilonova up ── Open vSwitch, OVN    DIR/ovn; only with --networks
+               ├── libvirtd             DIR/libvirt; not started if --config-file names a libvirtd
                └── kilonova api         has the host's agent; the guests are below DIR/instances;
                    kilonova compute     with --agents, this process has the host's agent instead
 """
@@ -62,9 +63,14 @@ def require_libvirt(operator: Sections) -> None:
         )
 
 
-def require_networks(operator: Sections, simulated_hosts: int) -> None:
-    """Raise ConfigurationError if real guests of this machine cannot have networks."""
-    if reason := why_impossible(is_root=os.geteuid() == 0):
+def require_networks(
+    operator: Sections, simulated_hosts: int, why_not: Callable[..., str | None] = why_impossible
+) -> None:
+    """Raise ConfigurationError if real guests of this machine cannot have networks.
+
+    ``why_not``: checks the machine, as :func:`~kilonova.bundled_services.ovn.why_impossible` does.
+    """
+    if reason := why_not(is_root=os.geteuid() == 0):
         raise ConfigurationError(reason)
     if _given_uri(operator):
         raise ConfigurationError(
@@ -91,7 +97,7 @@ class LibvirtSide:
     """The host of real guests of a cloud, and its libvirtd.
 
     ``name``: name of the host. ``why_no_kvm``: tests KVM, and returns the reason if it does not work, else None.
-    ``ovn``: networks of the guests, which then run in a network namespace; None: the guests have no networks.
+    ``networks``: the guests have networks, and run in a network namespace.
     ``why_emulated``: the reason if the CPU of guests is emulated only because KVM does not work, else None.
     """
 
@@ -102,7 +108,7 @@ class LibvirtSide:
         operator: Sections,
         why_no_kvm: Callable[[], str | None] = why_no_kvm_here,
         *,
-        ovn: Ovn | None = None,
+        networks: bool = False,
     ) -> None:
         self.name = name
         self._instances = folder / "instances"
@@ -110,17 +116,19 @@ class LibvirtSide:
         wanted = operator.get(LibvirtSettings.GROUP, {}).get("virt_type") or ""
         self.why_emulated = why_no_kvm() if not (self._uri or wanted) else None
         emulates = wanted == "qemu" or self.why_emulated is not None
-        self._ovn = ovn
-        network = ovn.guests if ovn else None
+        self.ovn = Ovn(folder, name) if networks else None
+        network = self.ovn.guests if self.ovn else None
         self.libvirtd = (
             None if self._uri else Libvirtd(folder / "libvirt", self.name, emulates=emulates, network=network)
         )
 
     def start(self) -> None:
-        """Start libvirtd, unless the operator's file names one, and wait until it accepts connections.
+        """Start Open vSwitch, OVN and libvirtd, as far as they are needed, and wait until they are ready.
 
         Call this from the main thread. Raises: ConfigurationError, Unavailable.
         """
+        if self.ovn is not None:
+            self.ovn.start()
         if self.libvirtd is not None:
             self.libvirtd.start()
             self.libvirtd.wait()
@@ -152,19 +160,27 @@ class LibvirtSide:
 
     def _console_options(self) -> Sections:
         """Return the addresses of consoles: guests in a network namespace of their own listen at an address in it."""
-        if self._ovn is None:
+        if self.ovn is None:
             return {}
-        address = self._ovn.network.console_address
+        address = self.ovn.network.console_address
         return {
             "vnc": {"server_listen": address, "server_proxyclient_address": address},
             "serial_console": {"proxyclient_address": address},
         }
 
     def stop(self, guests: GuestsOnStop) -> str:
-        """Stop libvirtd, and its guests if ``guests`` is STOP. Return a message about guests that keep running, or "".
+        """Stop libvirtd, and its guests if ``guests`` is STOP; then Open vSwitch and OVN.
 
-        Call this after all other processes that can act on the guests have stopped.
+        Return a message about guests that keep running, or "". Call this after all other processes that can act on the
+        guests have stopped.
         """
+        try:
+            return self._stop_libvirtd(guests)
+        finally:
+            if self.ovn is not None:
+                self.ovn.stop()
+
+    def _stop_libvirtd(self, guests: GuestsOnStop) -> str:
         if self.libvirtd is None:
             return ""
         if guests is GuestsOnStop.STOP and not self.libvirtd.ended() and self.libvirtd.guests():

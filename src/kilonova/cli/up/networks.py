@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kilonova.bundled_services.settings import Account, NeutronSettings, save
+from kilonova.bundled_services.settings import Account, NeutronSettings, OvnDatabases, save
 from kilonova.cli.up.children import Child
 from kilonova.cli.up.cloud_files import REGION, Accounts, Cloud, login_of
 from kilonova.cli.wiring.addresses import Address
@@ -23,11 +23,15 @@ PRIVATE, PUBLIC = "private", "public"
 
 @dataclass(frozen=True, slots=True)
 class NetworkPart:
-    """Neutron of a cloud. ``python``: interpreter of Neutron's environment."""
+    """Neutron of a cloud. ``python``: interpreter of Neutron's environment.
+
+    ``ovn``: databases of OVN, which connects real guests; None in a cloud of simulated hosts.
+    """
 
     folder: Path
     address: Address
     python: str
+    ovn: OvnDatabases | None = None
 
     @property
     def mark(self) -> Path:
@@ -55,7 +59,9 @@ class NetworkPart:
             auth_url=f"{cloud.identity.local_url}/identity",
             region=REGION,
             service=account,
+            mechanism="simulated" if self.ovn is None else "ovn",
             log_file=str(cloud.log(NAME)),
+            ovn=self.ovn,
         )
         save(settings, file)
         return file

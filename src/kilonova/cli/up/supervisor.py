@@ -42,7 +42,14 @@ from kilonova.cli.up.cloud_files import (
 )
 from kilonova.cli.up.consoles import ConsolePart, is_possible
 from kilonova.cli.up.data_folder import default_folder
-from kilonova.cli.up.libvirt import GuestsOnStop, Hypervisor, LibvirtSide, host_name, require_libvirt
+from kilonova.cli.up.libvirt import (
+    GuestsOnStop,
+    Hypervisor,
+    LibvirtSide,
+    host_name,
+    require_libvirt,
+    require_networks,
+)
 from kilonova.cli.up.networks import NetworkPart
 from kilonova.cli.up.operator_file import operator_options, require_possible_workers
 from kilonova.cli.up.start_progress import StartProgress
@@ -81,13 +88,17 @@ class UpOptions:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """Checked options. ``hosts``: simulated hosts; ``own_host``: the host of real guests, if any."""
+    """Checked options. ``hosts``: simulated hosts; ``real``: the host of real guests, if any."""
 
     options: UpOptions
     scenario: Scenario
     operator: Sections
     hosts: tuple[str, ...]
-    own_host: str | None
+    real: LibvirtSide | None
+
+    @property
+    def own_host(self) -> str | None:
+        return None if self.real is None else self.real.name
 
 
 def run(options: UpOptions) -> None:
@@ -136,9 +147,16 @@ def _plan(options: UpOptions) -> _Plan:
             raise ConfigurationError(
                 f"a simulated host has the name {own_host}, too; set [DEFAULT] host in --config-file"
             )
+        if options.networks is not None:
+            require_networks(operator, len(hosts))
     if options.agents:
         require_possible(options.agents, len(hosts), operator, own_host)
-    return _Plan(options, scenario, operator, hosts, own_host)
+    if own_host is None:
+        return _Plan(options, scenario, operator, hosts, None)
+    real = LibvirtSide(options.folder, own_host, operator, networks=options.networks is not None)
+    if options.networks is not None and real.ovn is not None:
+        options = replace(options, networks=replace(options.networks, ovn=real.ovn.databases))
+    return _Plan(options, scenario, operator, hosts, real)
 
 
 def _make_folder(folder: Path) -> None:
@@ -166,7 +184,7 @@ def _start(plan: _Plan, parts: ProcessParts, last_words: list[str], started: flo
     )
     people = accounts(options.folder, networks=options.networks is not None) if options.bundled_services else None
     parts.opened("databases", lambda: _settle_databases(options.folder))
-    real = None if plan.own_host is None else LibvirtSide(options.folder, plan.own_host, plan.operator)
+    real = plan.real
     if real is not None:
         parts.start(PartOf("libvirt", real.start, lambda: last_words.append(real.stop(options.guests_on_stop))))
     side = None
@@ -179,7 +197,7 @@ def _start(plan: _Plan, parts: ProcessParts, last_words: list[str], started: flo
     watched += [real.libvirtd] if real and real.libvirtd else []
     _start_processes(plan, cloud, people, side, watched, parts)
     _announce(plan, cloud, real, time.monotonic() - started)
-    return watched
+    return [*watched, *(real.ovn.processes if real and real.ovn else ())]
 
 
 def _write_files(

@@ -11,7 +11,7 @@ from kilonova.cli.main import main
 from kilonova.cli.up import cloud_files, libvirt
 from kilonova.cli.up.agents import require_possible, share_out
 from kilonova.cli.up.cloud_files import Cloud
-from kilonova.cli.up.libvirt import GuestsOnStop, LibvirtSide, host_name
+from kilonova.cli.up.libvirt import GuestsOnStop, LibvirtSide, host_name, require_networks
 from kilonova.errors import ConfigurationError
 
 ELSEWHERE = {"libvirt": {"connection_uri": "qemu:///system"}, "DEFAULT": {"host": "metal7"}}
@@ -101,6 +101,29 @@ def test_the_control_process_serves_the_host_beside_the_simulated_ones(cloud: Cl
     assert expected.items() <= dict(conf["DEFAULT"]).items()
     assert "compute_driver" not in _conf(cloud, parts=[side.control_options(serves=False)])["DEFAULT"]
     assert "compute_driver" not in _conf(cloud)["DEFAULT"]
+
+
+def test_guests_with_networks_have_consoles_at_an_address_in_their_namespace(tmp_path: Path) -> None:
+    side = LibvirtSide(tmp_path, "metal7", {"libvirt": {"virt_type": "qemu"}}, networks=True)
+    assert side.ovn is not None
+    address = side.ovn.network.console_address
+    options = side.options()
+    assert options["vnc"] == {"server_listen": address, "server_proxyclient_address": address}
+    assert options["serial_console"] == {"proxyclient_address": address}
+    without = LibvirtSide(tmp_path, "metal7", {"libvirt": {"virt_type": "qemu"}})
+    assert without.ovn is None
+    assert "vnc" not in without.options()
+
+
+def test_networks_are_possible_for_real_guests_of_this_cloud_only() -> None:
+    possible = lambda **_: None  # noqa: E731
+    require_networks({}, 0, possible)
+    with pytest.raises(ConfigurationError, match="needs the libvirtd of `kilonova up`"):
+        require_networks(ELSEWHERE, 0, possible)
+    with pytest.raises(ConfigurationError, match="for real guests or for simulated hosts, not for both"):
+        require_networks({}, 1, possible)
+    with pytest.raises(ConfigurationError, match="needs root"):
+        require_networks({}, 0, lambda **_: "--networks needs root")
 
 
 def test_with_agents_the_last_one_has_the_host_alone() -> None:

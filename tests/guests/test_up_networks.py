@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``kilonova up --hypervisor libvirt --networks`` with the stock client: real guests that send packets.
+
+``tools/network_guest.sh`` builds their image. The tests are in the order of the life of one cloud.
+"""
+
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import pytest
+
+from kilonova.bundled_services.host_network import HostNetwork
+from kilonova.bundled_services.libvirtd import Libvirtd
+from support.stock_cloud import StockCloud
+from support.supervisor import Supervisor
+from support.waiting import wait_until
+
+pytestmark = pytest.mark.cloud
+
+IMAGE = Path(__file__).parents[2] / ".network-guest" / "guest.qcow2"
+_BOOT_S = 180
+
+
+@pytest.fixture(scope="module")
+def supervisor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Supervisor]:
+    assert IMAGE.exists(), "type: tools/network_guest.sh"
+    folder = tmp_path_factory.mktemp("networks") / "data"
+    supervisor = Supervisor(folder, arguments=("--hypervisor", "libvirt", "--networks"))
+    yield supervisor.start().until_ready()
+    supervisor.stop()
+    Libvirtd(folder / "libvirt").end_guests()
+    HostNetwork(folder, "").remove()
+
+
+@pytest.fixture(scope="module")
+def stock(supervisor: Supervisor) -> StockCloud:
+    return StockCloud(supervisor)
+
+
+@pytest.fixture(scope="module")
+def addresses(stock: StockCloud) -> dict[str, str]:
+    """Two running servers: name → IPv4 address that the API shows."""
+    stock.do("image", "create", "--disk-format", "qcow2", "--file", str(IMAGE), "net")
+    stock.do("flavor", "create", "--ram", "96", "--disk", "1", "net")
+    (group,) = (each["ID"] for each in stock.show("security", "group", "list", "--project", "admin"))
+    for protocol in ("icmp", "tcp"):
+        stock.do("security", "group", "rule", "create", "--protocol", protocol, group)
+    names = ("first", "second")
+    for name in names:
+        stock.do("server", "create", "--flavor", "net", "--image", "net", "--wait", name)
+    return {name: stock.show("server", "show", name)["addresses"]["private"][0] for name in names}
+
+
+def said(stock: StockCloud, server: str, pattern: str) -> list[str]:
+    """Return what the console log of a server has for a group in a pattern."""
+    return re.findall(pattern, stock.do("console", "log", "show", server).replace("\r", ""))
+
+
+def fetched(address: str, path: str = "") -> str:
+    try:
+        with urlopen(f"http://{address}/{path}", timeout=5) as answer:
+            return str(answer.read().decode().strip())
+    except (URLError, TimeoutError, ConnectionError):
+        return ""
+
+
+def test_guests_get_by_dhcp_the_addresses_that_the_api_shows(stock: StockCloud, addresses: dict[str, str]) -> None:
+    for name, address in addresses.items():
+        pattern = r"guest: address eth0 (\S+)/24 mtu=1442"
+        wait_until(
+            lambda name=name, pattern=pattern: said(stock, name, pattern), "the guest to boot", at_most_s=_BOOT_S
+        )
+        assert said(stock, name, pattern) == [address]
+
+
+@pytest.fixture(scope="module")
+def floating(stock: StockCloud, addresses: dict[str, str]) -> str:
+    """Floating address of the first server."""
+    address: str = stock.show("floating", "ip", "create", "public")["floating_ip_address"]
+    stock.do("server", "add", "floating", "ip", "first", address)
+    return address
+
+
+def test_the_machine_reaches_a_guest_by_its_floating_address(floating: str) -> None:
+    wait_until(lambda: fetched(floating), "the guest to answer", at_most_s=_BOOT_S)
+
+
+def test_guests_reach_each_other(floating: str, addresses: dict[str, str]) -> None:
+    wait_until(lambda: fetched(floating, f"cgi-bin/reach?{addresses['second']}") == "yes", "a ping", at_most_s=60)
+    assert fetched(floating, "cgi-bin/reach?10.0.0.254") == "no"
+
+
+def test_guests_are_connected_again_after_the_cloud_was_killed(
+    supervisor: Supervisor, floating: str, addresses: dict[str, str]
+) -> None:
+    supervisor.process.send_signal(signal.SIGKILL)
+    supervisor.process.communicate()
+    assert not fetched(floating)
+    supervisor.start().until_ready()
+    wait_until(lambda: fetched(floating, f"cgi-bin/reach?{addresses['second']}") == "yes", "a ping", at_most_s=60)
+
+
+def test_an_interface_can_be_attached_and_detached(stock: StockCloud, floating: str) -> None:
+    del floating
+    stock.do("server", "add", "network", "second", "private")
+    wait_until(lambda: said(stock, "second", r"guest: address eth1 (\S+)/24"), "a lease", at_most_s=60)
+    ports = {each["ID"]: each["Fixed IP Addresses"] for each in stock.show("port", "list", "--server", "second")}
+    (added,) = said(stock, "second", r"guest: address eth1 (\S+)/24")
+    (port,) = (port for port, fixed in ports.items() if any(each["ip_address"] == added for each in fixed))
+    stock.do("server", "remove", "port", "second", port)
+    wait_until(lambda: said(stock, "second", "guest: card (eth1) detached"), "the guest to lose its card", at_most_s=60)
+
+
+def test_nothing_is_left_when_the_guests_are_stopped(supervisor: Supervisor, stock: StockCloud) -> None:
+    for name in ("first", "second"):
+        stock.do("server", "delete", "--wait", name)
+    assert not [each for each in stock.show("port", "list") if each["Name"] in {"first", "second"}]
+    supervisor.stop()
+    network = HostNetwork(supervisor.folder, "")
+    wait_until(lambda: not Path("/sys/class/net", network.external).exists(), "the cables to be removed")
+    assert not list(Path("/run/netns").glob(f"kn-*{network.name.rpartition('-')[2]}"))
