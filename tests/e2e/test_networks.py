@@ -13,6 +13,7 @@ from support.supervisor import Supervisor
 from support.waiting import wait_until
 
 pytestmark = pytest.mark.cloud
+DEMO = "kilonova-demo"
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +37,34 @@ def test_every_project_sees_both_first_networks(stock: StockCloud) -> None:
         assert {each["Name"] for each in stock.show("network", "list", cloud=cloud)} == {"private", "public"}
     (router,) = stock.show("router", "list")
     assert router["Name"] == "router"
+
+
+def _fixed(stock: StockCloud, server: str) -> list[str]:
+    """Return the IPv4 addresses of a server."""
+    return [each for each in stock.show("server", "show", server, cloud=DEMO)["addresses"]["private"] if "." in each]
+
+
+def test_a_server_gets_and_loses_ports_and_groups(stock: StockCloud) -> None:
+    stock.together(
+        ("port", "create", "--network", "private", "mine"), ("security", "group", "create", "web"), cloud=DEMO
+    )
+    own = stock.show("port", "show", "mine", cloud=DEMO)
+    created = ("server", "create", "--flavor", "m1.tiny", "--image", "tiny", "--security-group", "web", "--wait")
+    stock.do(*created, "--port", "mine", "--network", "private", "web1", cloud=DEMO)
+    first, second = _fixed(stock, "web1")
+    assert first in {each["ip_address"] for each in own["fixed_ips"]}
+    shown = stock.show("server", "show", "web1", cloud=DEMO)
+    assert sorted(each["name"] for each in shown["security_groups"]) == ["default", "web"]
+    assert [each["Name"] for each in stock.show("server", "list", "--ip", second, cloud=DEMO)] == ["web1"]
+    stock.do("server", "remove", "port", "web1", "mine", cloud=DEMO)
+    stock.do("server", "add", "network", "web1", "private", cloud=DEMO)
+    stock.do("server", "remove", "security", "group", "web1", "web", cloud=DEMO)
+    assert len(_fixed(stock, "web1")) == 2
+    assert first not in _fixed(stock, "web1")
+    assert "external network" in stock.refused(*created, "--network", "public", "web2")
+    stock.do("server", "delete", "--wait", "web1", cloud=DEMO)
+    assert [each["Name"] for each in stock.show("port", "list", "--network", "private", cloud=DEMO)] == ["mine"]
+    stock.together(("port", "delete", "mine"), ("security", "group", "delete", "web"), cloud=DEMO)
 
 
 def test_a_neutron_that_is_killed_is_started_again(supervisor: Supervisor) -> None:
