@@ -5,6 +5,7 @@ The API replaces ``auto`` and omitted networks by the network that they mean, so
 """
 
 from collections.abc import Mapping, Sequence
+from ipaddress import ip_address
 from typing import Any
 
 from kilonova.errors import Conflict, InvalidRequest, NotFound
@@ -15,6 +16,7 @@ from kilonova.network.usable_networks import UsableNetworks
 
 #: Attributes of ports that a check needs.
 _PORT_FIELDS = ("id", "network_id", "project_id", "device_id", "fixed_ips", "ip_allocation")
+_ADDRESS_FIELDS = ("network_id", "device_id", "fixed_ips")
 #: Values of ``ip_allocation`` of a port that has no address yet, or never.
 _WITHOUT_ADDRESS = frozenset({"deferred", "none"})
 
@@ -144,8 +146,7 @@ def _check(
         if network is None:
             raise NotFound(f"Network {item.network_id} could not be found.")
         _check_new_port(network, groups)
-        if item.address is not None:
-            _refuse_used_address(usable, item)
+    _refuse_used_addresses(usable, [item for item in complete if item.address is not None])
     usable.refuse_external(networks.values())
     return complete
 
@@ -181,9 +182,15 @@ def _complete(item: RequestedNetwork, ports: Mapping[str, Resource]) -> Requeste
     return RequestedNetwork(network_id=ports[item.port_id]["network_id"], port_id=item.port_id, tag=item.tag)
 
 
-def _refuse_used_address(usable: UsableNetworks, item: RequestedNetwork) -> None:
-    condition = f"ip_address={item.address}"
-    for port in usable.list("ports", network_id=item.network_id, fixed_ips=condition, fields=["device_id"]):
-        raise _FixedIpInUse(
-            f"Fixed IP address {item.address} is already in use on instance {port.get('device_id') or ''}."
-        )
+def _refuse_used_addresses(usable: UsableNetworks, items: Sequence[RequestedNetwork]) -> None:
+    """Refuse addresses that ports of their networks have, by one request for all items."""
+    wanted = {(item.network_id, str(ip_address(item.address or ""))): item.address for item in items}
+    if not wanted:
+        return
+    networks, addresses = {network for network, _ in wanted}, {f"ip_address={address}" for _, address in wanted}
+    found = usable.list("ports", network_id=sorted(networks), fixed_ips=sorted(addresses), fields=_ADDRESS_FIELDS)
+    for port in found:
+        for fixed in port["fixed_ips"]:
+            if address := wanted.get((port["network_id"], fixed["ip_address"])):
+                device = port.get("device_id") or ""
+                raise _FixedIpInUse(f"Fixed IP address {address} is already in use on instance {device}.")

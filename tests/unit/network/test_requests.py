@@ -176,6 +176,20 @@ def test_an_address_that_a_port_has(fake: FakeNeutron) -> None:
     assert error.message == "Fixed IP address 10.1.0.9 is already in use on instance a-server."
 
 
+def test_many_addresses_cost_one_request_and_belong_to_their_network(fake: FakeNeutron) -> None:
+    first, second = fake.make_dual_stack(), fake.make_network("b", v4="10.2.0.0/24")
+    fake.make_port(first, device_id="a-server", fixed_ips=[{"ip_address": "fd00:1::9"}])
+    fake.make_port(second, fixed_ips=[{"ip_address": "10.2.0.9"}])
+    free = [{"uuid": first, "fixed_ip": f"10.1.0.{number}"} for number in range(10, 20)]
+    fake.faults.calls.clear()
+    read_request(fake, TOKEN, "demo", [*free, {"uuid": second, "fixed_ip": "10.2.0.10"}], (), 1, external_allowed=False)
+    assert fake.faults.counts() == {"GET networks": 1, "GET ports": 1}
+    error = refusal(fake, *free, {"uuid": first, "fixed_ip": "FD00:1:0::9"})
+    assert error.message == "Fixed IP address FD00:1:0::9 is already in use on instance a-server."
+    error = refusal(fake, *free, {"uuid": second, "fixed_ip": "10.2.0.9"})
+    assert error.message == "Fixed IP address 10.2.0.9 is already in use on instance ."
+
+
 def test_an_interface_is_read_with_the_status_codes_of_its_own_request(fake: FakeNeutron) -> None:
     def interface(**values: Any) -> RequestedNetwork:
         return read_interface(fake, TOKEN, "demo", external_allowed=False, **values)
