@@ -40,7 +40,7 @@ def test_every_project_sees_both_first_networks(stock: StockCloud) -> None:
 
 
 def _fixed(stock: StockCloud, server: str) -> list[str]:
-    """Return the IPv4 addresses of a server."""
+    """Return the IPv4 addresses of a server on the network ``private``."""
     return [each for each in stock.show("server", "show", server, cloud=DEMO)["addresses"]["private"] if "." in each]
 
 
@@ -65,6 +65,18 @@ def test_a_server_gets_and_loses_ports_and_groups(stock: StockCloud) -> None:
     stock.do("server", "delete", "--wait", "web1", cloud=DEMO)
     assert [each["Name"] for each in stock.show("port", "list", "--network", "private", cloud=DEMO)] == ["mine"]
     stock.together(("port", "delete", "mine"), ("security", "group", "delete", "web"), cloud=DEMO)
+
+
+def test_a_server_that_names_no_network_gets_addresses_of_both_versions(stock: StockCloud) -> None:
+    create = ("server", "create", "--flavor", "m1.tiny", "--image", "tiny", "--wait", "first")
+    server = stock.show(*create, cloud=DEMO)
+    four, six = sorted(server["addresses"]["private"], key=len)
+    assert four.startswith("10.0.0.")
+    assert six.startswith("fd")
+    (port,) = stock.show("port", "list", "--device-id", server["id"])
+    assert port["Status"] == "ACTIVE"
+    stock.do("server", "delete", "--wait", "first", cloud=DEMO)
+    assert stock.show("port", "list", "--device-id", server["id"]) == []
 
 
 def test_a_neutron_that_is_killed_is_started_again(supervisor: Supervisor) -> None:
