@@ -22,13 +22,20 @@ printf 'import site; site.addsitedir("%s")\n' "$shared" >"$own/packages-of-kilon
 
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 PIP_ROOT_USER_ACTION=ignore PYTHONUNBUFFERED=1
 log=$venv/setup.log
-awk 'NR == FNR { wanted[$1]; next } /^[^ #]/ { keep = ($1 in wanted) } keep' "$lock" requirements.hashes >"$venv/hashed.txt"
-hashed=(--require-hashes -r "$venv/hashed.txt")
-if [ "$(grep -c '==' "$venv/hashed.txt")" -ne "$total" ]; then
-    say "requirements.hashes lacks some packages; make lock adds them: installing without hashes"
-    hashed=(-r "$lock")
-fi
-if ! .venv/bin/python -m pip --python "$venv/bin/python" install --no-deps --no-compile --retries 5 "${hashed[@]}" 2>&1 </dev/null |
+# As in tools/setup.sh: requirements.hashes has the wheels of these platforms.
+packages=(-r "$lock")
+case "$(.venv/bin/python -c 'import platform; print(platform.machine(), *platform.python_version_tuple()[:2], sep="-")')" in
+    x86_64-3-11 | x86_64-3-12 | x86_64-3-13)
+        awk 'NR == FNR { wanted[$1]; next } /^[^ #]/ { keep = ($1 in wanted) } keep' "$lock" requirements.hashes >"$venv/hashed.txt"
+        if [ "$(grep -c '==' "$venv/hashed.txt")" -eq "$total" ]; then
+            packages=(--require-hashes -r "$venv/hashed.txt")
+        else
+            say "installing without hashes: requirements.hashes lacks some packages (make lock adds them)"
+        fi
+        ;;
+    *) say "installing without hashes: none are kept for this platform" ;;
+esac
+if ! .venv/bin/python -m pip --python "$venv/bin/python" install --no-deps --no-compile --retries 5 "${packages[@]}" 2>&1 </dev/null |
     tee "$log" | awk -v total="$total" '
         /^Collecting/ { n++; if (n % 5 == 0) print "networks:   " n " of " total " fetched"; fflush() }
         /^Installing collected/ { print "networks:   unpacking"; fflush() }'; then
