@@ -34,6 +34,7 @@ ALLOWED: dict[str, set[str]] = {
     "model": set(),
     "placement": {"model", "errors"},
     "scheduler": {"model", "placement", "errors"},
+    "guest_metadata": {"model"},
     "scenario": {"model", "scheduler", "errors"},
     "config": {"logs", "messaging", "model", "placement", "scheduler", "errors"},
     "db": {"clock", "deadline", "lease", "model", "scheduler", "errors", "identifiers", "periodic"},
@@ -41,11 +42,12 @@ ALLOWED: dict[str, set[str]] = {
     "claims": {"db", "logs", "mirror", "model", "scheduler", "errors", "identifiers", "periodic"},
     "messaging": {"logs", "model", "errors"},
     "conductor": {
-        "clock", "claims", "db", "lease", "logs", "messaging", "model", "errors", "identifiers",
+        "clock", "claims", "db", "guest_metadata", "lease", "logs", "messaging", "model", "errors", "identifiers",
         "network", "periodic",
     },
     "compute": {
-        "config", "lease", "messaging", "model", "scenario", "errors", "identifiers", "periodic", "process_parts",
+        "config", "guest_metadata", "lease", "messaging", "model", "scenario", "errors", "identifiers", "periodic",
+        "process_parts",
     },
     "metrics": {"conductor", "db", "errors"},
     "notifications": {"clock", "conductor", "db", "errors", "identifiers", "logs", "model", "periodic"},
@@ -55,8 +57,9 @@ ALLOWED: dict[str, set[str]] = {
     "bundled_services": {"errors", "logs", "server"},
     "console_proxy": {"errors", "model", "process_parts"},
     "api": {
-        "claims", "conductor", "config", "db", "deadline", "errors", "identifiers", "identity", "images", "logs",
-        "metrics", "mirror", "model", "network", "notifications", "periodic", "placement", "scheduler", "wsgi_keys",
+        "claims", "conductor", "config", "db", "deadline", "errors", "guest_metadata", "identifiers", "identity",
+        "images", "logs", "metrics", "mirror", "model", "network", "notifications", "periodic", "placement",
+        "scheduler", "wsgi_keys",
     },
     "cli": {
         "api", "claims", "clock", "bundled_services", "compute", "conductor", "config", "console_proxy", "db", "errors",

@@ -17,7 +17,7 @@ _TRACKED = (
     "the scheduler always knows exactly which servers are on a host, from the change log of its database. "
     "Hosts send no instance updates that could be turned off, and no filter queries the database for each request."
 )
-_METADATA = "there is no metadata service."
+_METADATA = "control processes serve metadata with the other APIs."
 _DEFAULT_NETWORKS = "/os-tenant-networks lists the networks that the caller can see."
 _SPICE = "this release has no SPICE console proxy."
 _RETRIED = "the guest of a deleted server is removed as soon as its host is reachable, see docs/failures.md."
@@ -90,8 +90,6 @@ INEFFECTIVE: Mapping[str, tuple[cfg.Opt, ...]] = {
     ),
     "neutron": (
         cfg.ListOpt("physnets", default=[], help="no NUMA affinity of physical networks is known to the scheduler."),
-        cfg.BoolOpt("service_metadata_proxy", default=False, help=_METADATA),
-        cfg.StrOpt("metadata_proxy_shared_secret", default="", secret=True, help=_METADATA),
     ),
     "cinder": (cfg.BoolOpt("cross_az_attach", default=True, help="there is no volume service."),),
     "workarounds": (

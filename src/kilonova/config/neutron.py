@@ -26,3 +26,10 @@ class NeutronSettings:
     default_floating_pool: Annotated[
         str, Option("External network of new floating IPs whose request names none: its name or id.")
     ] = "nova"
+    service_metadata_proxy: Annotated[
+        bool,
+        Option("Whether the metadata API answers requests that Neutron's metadata agents forward from guests."),
+    ] = False
+    metadata_proxy_shared_secret: Annotated[
+        str, Option("Secret with which metadata agents sign the server's id in forwarded requests.", secret=True)
+    ] = ""

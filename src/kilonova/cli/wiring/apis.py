@@ -10,10 +10,12 @@ from kilonova.api.application import WsgiApp, family_app, mount
 from kilonova.api.backend import Backend
 from kilonova.api.compute import family as compute_api
 from kilonova.api.health import everywhere
+from kilonova.api.metadata.application import MetadataApi, with_metadata
 from kilonova.api.operator import family as operator_api
 from kilonova.api.placement import family as placement_api
 from kilonova.api.policy import Policy
 from kilonova.config.settings import Settings
+from kilonova.errors import ConfigurationError
 
 LOG = logging.getLogger(__name__)
 
@@ -28,7 +30,10 @@ def policy_of(conf: Any) -> Policy:
 
 
 def application_of(settings: Settings, backend: Backend, agents: WsgiApp | None = None) -> WsgiApp:
-    """Return a WSGI application with ``/compute``, ``/placement`` and ``/operator``, and ``agents`` as ``/agents``."""
+    """Return a WSGI application with ``/compute``, ``/placement`` and ``/operator``, and ``agents`` as ``/agents``.
+
+    With ``[neutron] service_metadata_proxy`` it also serves the metadata of guests. Raises: ConfigurationError.
+    """
     compute = family_app(compute_api.ComputeFamily(), backend)
     placement = family_app(placement_api.PlacementFamily(), backend)
     operator = family_app(operator_api.OperatorFamily(), backend)
@@ -46,4 +51,15 @@ def application_of(settings: Settings, backend: Backend, agents: WsgiApp | None 
         apps = {"/compute": protect(compute), "/placement": protect(placement), "/operator": protect(operator)}
     if agents is not None:
         apps["/agents"] = agents  # hosts authenticate by tickets for image data, not by Keystone tokens
-    return auth.with_cors(mount({**apps, **everywhere(backend.health, apps)}), settings.conf)
+    return auth.with_cors(
+        _with_metadata(mount({**apps, **everywhere(backend.health, apps)}), settings, backend), settings.conf
+    )
+
+
+def _with_metadata(application: WsgiApp, settings: Settings, backend: Backend) -> WsgiApp:
+    if not settings.neutron.service_metadata_proxy:
+        return application
+    secret = settings.neutron.metadata_proxy_shared_secret
+    if not secret:
+        raise ConfigurationError("[neutron] service_metadata_proxy needs metadata_proxy_shared_secret")
+    return with_metadata(application, MetadataApi(secret, backend.conductor.operations.guest_metadata.files))

@@ -58,10 +58,12 @@ class ConfigDrives:
 
     def of(self, database: Database, instance: Instance, request: StoredRequest, host: str) -> ConfigDrive | None:
         """Return the contents of an instance's config drive on a host; None if the instance has none."""
-        if not instance.config_drive:
-            return None
+        return self.contents(database, instance, request, host) if instance.config_drive else None
+
+    def contents(self, database: Database, instance: Instance, request: StoredRequest, host: str | None) -> ConfigDrive:
+        """Return what an instance's config drive contains, or would contain. ``host``: host of the instance, if any."""
         with database.read() as connection:
-            zone = aggregates.zones_of_hosts(connection, {host}).get(host, self.default_zone)
+            zones = {} if host is None else aggregates.zones_of_hosts(connection, {host})
             key = request.key
             if instance.key_name is None:
                 key = None
@@ -69,7 +71,7 @@ class ConfigDrives:
                 key = _present_key(connection, instance)
         return ConfigDrive(
             display_name=instance.name,
-            availability_zone=zone,
+            availability_zone=zones.get(host or "", self.default_zone),
             launch_index=instance.launch_index,
             reservation_id=instance.reservation_id,
             domain=self.domain,

@@ -7,6 +7,7 @@ from kilonova.conductor.operations.consoles import Consoles
 from kilonova.conductor.operations.deletes import Deletes
 from kilonova.conductor.operations.evacuations import Evacuations
 from kilonova.conductor.operations.external_events import ExternalEvents
+from kilonova.conductor.operations.guest_metadata import GuestMetadata
 from kilonova.conductor.operations.host_images import HostImages
 from kilonova.conductor.operations.image_caching import ImageCaching
 from kilonova.conductor.operations.interfaces import Interfaces
@@ -54,3 +55,4 @@ class Operations:
         self.evacuations = Evacuations(starter)
         self.external_events = ExternalEvents(starter)
         self.interfaces = Interfaces(starter, outcomes)
+        self.guest_metadata = GuestMetadata(services)

@@ -6,8 +6,9 @@ from collections.abc import Collection
 from pathlib import Path
 from urllib.parse import quote
 
-from kilonova.compute.config_drives import files_of, iso9660_of
+from kilonova.compute.config_drives import iso9660_of
 from kilonova.errors import DriverError
+from kilonova.guest_metadata import files_of
 from kilonova.model.instance import GuestSpec
 
 _SUFFIX, _RESCUE_SUFFIX, _DRAFT = ".iso", ".rescue.iso", ".part"

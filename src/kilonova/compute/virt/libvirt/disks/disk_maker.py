@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from kilonova.compute.config_drives import files_of, iso9660_of
+from kilonova.compute.config_drives import iso9660_of
 from kilonova.compute.virt.libvirt.disks import disk_tool
 from kilonova.compute.virt.libvirt.disks.base_images import Base, BaseImages
 from kilonova.compute.virt.libvirt.disks.disk_records import DiskRecord, MadeDisk, write_record
@@ -13,6 +13,7 @@ from kilonova.compute.virt.libvirt.disks.disk_tool import QCOW2, RAW
 from kilonova.compute.virt.libvirt.disks.file_systems import make_swap_space, of_ephemeral_disks
 from kilonova.compute.virt.libvirt.domain.description import DiskRole
 from kilonova.config.libvirt import LibvirtSettings
+from kilonova.guest_metadata import files_of
 from kilonova.model.image_data import ImageData
 from kilonova.model.instance import GuestSpec
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from kilonova.compute.config_drives import files_of, iso9660_of
+from kilonova.compute.config_drives import iso9660_of
+from kilonova.guest_metadata import files_of
 from kilonova.model.config_drive import ConfigDrive
 from support.drives import DRIVE, GUEST, Drive
 from support.interfaces import interface

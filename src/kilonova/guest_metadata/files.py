@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of a config drive, in the two layouts that guests expect: OpenStack's and EC2's.
+"""Metadata of a guest as files, in the two layouts that guests expect: OpenStack's and EC2's.
 
 Source: OpenStack's metadata reference, which names the additions of each version.
 """
@@ -30,7 +30,7 @@ _SEED_BYTES = 512
 
 
 def files_of(guest: GuestSpec, drive: ConfigDrive) -> dict[str, bytes]:
-    """Return the files of a guest's config drive: path → content."""
+    """Return the metadata of a guest, as its config drive contains them: path → content."""
     seed = base64.b64encode(os.urandom(_SEED_BYTES)).decode("ascii")
     user_data = base64.b64decode(guest.user_data) if guest.user_data else None
     found = {}

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Metadata of guests, for requests that a metadata agent forwards.
+
+The agent finds out which guest has sent a request, and names the guest's server in headers. It signs the server's id
+with a secret that it shares with Kilonova. Status 400: headers are missing. Status 403: the signature is wrong. Status
+404: the project has no such server, or its metadata have no such path.
+
+Source: Nova's metadata service, as Neutron's agents call it.
+"""
+
+import hashlib
+import hmac
+import http
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from cachetools import TTLCache
+
+from kilonova.api.application import WsgiApp
+from kilonova.errors import KilonovaError, Unavailable
+from kilonova.guest_metadata.served import ROOTS, find
+
+LOG = logging.getLogger(__name__)
+_KEPT_S, _MOST = 15.0, 1_000
+_ID, _PROJECT, _SIGNATURE = "HTTP_X_INSTANCE_ID", "HTTP_X_TENANT_ID", "HTTP_X_INSTANCE_ID_SIGNATURE"
+
+#: Returns the metadata of a server of a project as path → content, or None if the project has no such server.
+FilesOf = Callable[[str, str], Mapping[str, bytes] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataApi:
+    """WSGI application. ``secret``: with which agents sign. Metadata are kept for some seconds, as guests read many."""
+
+    secret: str = field(repr=False)
+    files: FilesOf
+    _known: TTLCache[tuple[str, str], Mapping[str, bytes] | None] = field(
+        default_factory=lambda: TTLCache(_MOST, _KEPT_S), init=False
+    )
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        status, kind, body = self._answer(environ)
+        headers = [("Content-Type", f"{kind}; charset=UTF-8"), ("Content-Length", str(len(body)))]
+        start_response(f"{status} {http.HTTPStatus(status).phrase}", headers)
+        return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
+
+    def _answer(self, environ: Mapping[str, Any]) -> tuple[int, str, bytes]:
+        if environ["REQUEST_METHOD"] not in {"GET", "HEAD"}:
+            return _refusal(405)
+        server, project, signature = (environ.get(name, "") for name in (_ID, _PROJECT, _SIGNATURE))
+        if not (server and project and signature):
+            return _refusal(400)
+        expected = hmac.new(self.secret.encode(), server.encode(), hashlib.sha256).hexdigest()
+        if not hmac.compare_digest(expected.encode(), signature.encode()):
+            LOG.warning("A request for metadata with a wrong signature was refused; server %s", server)
+            return _refusal(403)
+        try:
+            files = self._files(server, project)
+        except KilonovaError as error:
+            LOG.warning("The metadata of server %s cannot be read: %s", server, error.message)
+            return _refusal(503 if isinstance(error, Unavailable) else 500)
+        path = f"{environ.get('SCRIPT_NAME', '')}{environ.get('PATH_INFO', '')}"
+        found = None if files is None else find(files, path)
+        if found is None:
+            return _refusal(404)
+        return 200, "application/json" if path.endswith(".json") else "text/plain", found
+
+    def _files(self, server: str, project: str) -> Mapping[str, bytes] | None:
+        with self._lock:
+            if (server, project) in self._known:
+                return self._known[server, project]
+        files = self.files(server, project)
+        with self._lock:
+            self._known[server, project] = files
+        return files
+
+
+def with_metadata(application: WsgiApp, metadata: WsgiApp) -> WsgiApp:
+    """Return an application that also serves the paths of the metadata service."""
+
+    def dispatch(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        first = str(environ.get("PATH_INFO", "")).strip("/").partition("/")[0]
+        return (metadata if first in ROOTS else application)(environ, start_response)
+
+    return dispatch
+
+
+def _refusal(status: int) -> tuple[int, str, bytes]:
+    return status, "text/plain", f"{status} {http.HTTPStatus(status).phrase}\n".encode()
