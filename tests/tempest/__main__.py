@@ -5,9 +5,10 @@
 skipped or does not run, and prints the reason. ``.venv-tempest`` contains the suite (created by `make tempest`).
 
 With ``--hypervisor libvirt`` one of the hosts has real guests. Then the tests of ``libvirt.txt`` must pass too, and
-those of ``not_libvirt.txt`` are left out, because they cannot.
+those of ``not_libvirt.txt`` are left out, because they cannot. With ``--networks`` the cloud has Neutron, and the tests
+of ``networks.txt`` must pass too.
 
-python -m tempest [--hypervisor libvirt] [--sample] [--everything] [REGEX ...]
+python -m tempest [--hypervisor libvirt] [--networks] [--sample] [--everything] [REGEX ...]
 """
 
 import argparse
@@ -29,7 +30,7 @@ import yaml
 
 from kilonova.cli.up.seeding import FLAVORS
 from support.supervisor import Supervisor
-from tempest.prepared import announce_networks, connect, make_people, people_of, two_images
+from tempest.prepared import NO_NETWORKS, announce_networks, connect, make_people, networks_of, people_of, two_images
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -62,6 +63,7 @@ def main() -> int:
     parser.add_argument(
         "--hypervisor", choices=["simulated", "libvirt"], default="simulated", help="hypervisor of the first host"
     )
+    parser.add_argument("--networks", action="store_true", help="run Neutron, too, and the tests of networks.txt")
     parser.add_argument("--workers", type=int, default=2, help="number of parallel workers")
     parser.add_argument("--timeout", type=int, default=60, help="timeout for a server to become active, in seconds")
     parser.add_argument("--json", type=Path, help="write the result of each test to this file")
@@ -72,6 +74,8 @@ def main() -> int:
     if wanted is not None and chosen.hypervisor == "libvirt":
         cannot = read_names(HERE / "not_libvirt.txt")
         wanted = [name for name in (*wanted, *read_names(HERE / "libvirt.txt")) if name not in cannot]
+    if wanted is not None and chosen.networks:
+        wanted += read_names(HERE / "networks.txt")
     if wanted is not None and chosen.regexes:
         wanted = [name for name in wanted if any(re.search(regex, name) for regex in chosen.regexes)]
     if wanted == []:
@@ -114,6 +118,8 @@ def _run(work: Path, patterns: Sequence[str], chosen: argparse.Namespace) -> Map
         scenario = work / "etc" / "hosts.yaml"
         scenario.write_text(_SMALL_HOST)
         hosts = ["--scenario", str(scenario), "--hypervisor", "libvirt", "--guests-on-stop", "stop"]
+    if chosen.networks:
+        hosts.append("--networks")
     cloud = Supervisor(work / "cloud", arguments=(*hosts, "--config-file", str(more))).start()
     try:
         try:
@@ -140,7 +146,11 @@ def _configure(work: Path, cloud: Supervisor, chosen: argparse.Namespace) -> Non
     people = list(people_of(chosen.workers))
     with connect(cloud.folder) as connection:
         make_people(connection, people)
-        announce_networks(connection, f"http://127.0.0.1:{cloud.ports[0]}/network")
+        if chosen.networks:
+            networks = networks_of(connection)
+        else:
+            networks = NO_NETWORKS
+            announce_networks(connection, f"http://127.0.0.1:{cloud.ports[0]}/network")
         image, other = two_images(connection)
     (work / "accounts.yaml").write_text(yaml.safe_dump([person.as_account() for person in people]))
     clouds = yaml.safe_load((cloud.folder / "clouds.yaml").read_text(encoding="utf-8"))["clouds"]
@@ -161,6 +171,7 @@ def _configure(work: Path, cloud: Supervisor, chosen: argparse.Namespace) -> Non
             hosts=_HOSTS,
             timeout=chosen.timeout,
             stable_rescue=str(chosen.hypervisor == "libvirt").lower(),
+            **networks,
         )
     )
     (package,) = VENV.glob("lib/python3*/site-packages/tempest")

@@ -10,9 +10,12 @@ from openstack.config.loader import OpenStackConfig
 from openstack.connection import Connection
 
 from kilonova.cli.up import tiny_image
+from kilonova.cli.up.networks import PRIVATE, PUBLIC
 
 _PASSWORD = "only-in-this-cloud"
 _OF_ADMINS = "administrators"
+#: What Tempest is told of a cloud without networks.
+NO_NETWORKS = {"networks": "false", "extensions": "", "fixed_network": "", "floating_network": "", "public_network": ""}
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,18 @@ def announce_networks(cloud: Connection, url: str) -> None:
     service = cloud.identity.create_service(type="network", name="nothing")
     region = next(iter(cloud.identity.regions()))
     cloud.identity.create_endpoint(service_id=service.id, interface="public", url=url, region_id=region.id)
+
+
+def networks_of(cloud: Connection) -> dict[str, str]:
+    """Return what Tempest is told of the first networks of a cloud."""
+    public = cloud.network.find_network(PUBLIC, ignore_missing=False)
+    return {
+        "networks": "true",
+        "extensions": "all",
+        "fixed_network": PRIVATE,
+        "floating_network": PUBLIC,
+        "public_network": public.id,
+    }
 
 
 def two_images(cloud: Connection) -> tuple[str, str]:
