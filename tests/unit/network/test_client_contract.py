@@ -330,3 +330,21 @@ def test_refused_ports_of_a_server(world: World) -> None:
             continue
         with pytest.raises(error, match=re.escape(text)):
             ports.attach_port(world.client, owner, (), item, "node1", repeated=False)
+
+
+def test_a_user_adds_and_removes_addresses_of_a_port(world: World) -> None:
+    client, network = world.client, world.network()
+    (subnet,) = client.list("subnets", network_id=network, token=world.project, fields=["id"])
+    port = client.show("ports", world.bound(network)["id"], token=world.project)
+    first = port["fixed_ips"][0]
+
+    def change(addresses: list[Any], revision: int) -> Any:
+        return client.update("ports", port["id"], {"fixed_ips": addresses}, token=world.project, revision=revision)
+
+    both = change([first, {"subnet_id": subnet["id"]}], port["revision_number"])
+    assert len(both["fixed_ips"]) == 2
+    assert first in both["fixed_ips"]
+    with pytest.raises(ConcurrentUpdate):
+        change([], port["revision_number"])
+    (second,) = (each for each in both["fixed_ips"] if each != first)
+    assert change([second], both["revision_number"])["fixed_ips"] == [second]
