@@ -77,6 +77,16 @@ def test_guests_get_by_dhcp_the_addresses_that_the_api_shows(stock: StockCloud, 
         assert said(stock, name, pattern) == [address]
 
 
+def test_guests_read_their_metadata(stock: StockCloud, addresses: dict[str, str]) -> None:
+    for name in addresses:
+        pattern = r"guest: instance (i-\w+) \(metadata service\) named (\S+)"
+        wait_until(lambda name=name, pattern=pattern: said(stock, name, pattern), "the metadata", at_most_s=60)
+        ((instance, host),) = said(stock, name, pattern)
+        assert host == name
+        number = stock.show("server", "show", name)["OS-EXT-SRV-ATTR:instance_name"].rpartition("-")[2]
+        assert instance == f"i-{number}"
+
+
 @pytest.fixture(scope="module")
 def floating(stock: StockCloud, addresses: dict[str, str]) -> str:
     """Floating address of the first server."""

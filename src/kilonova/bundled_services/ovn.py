@@ -20,7 +20,7 @@ from kilonova.bundled_services.host_network import HostNetwork, run
 from kilonova.bundled_services.libvirtd import GuestNetwork
 from kilonova.bundled_services.neutron_conf import EXTERNAL
 from kilonova.bundled_services.ovs_process import OvsProcess
-from kilonova.bundled_services.settings import OvnDatabases
+from kilonova.bundled_services.settings import MetadataSettings, OvnDatabases
 from kilonova.bundled_services.short_way import make_short_way, short_way
 from kilonova.errors import ConfigurationError, Unavailable
 
@@ -97,6 +97,17 @@ class Ovn:
     def guests(self) -> GuestNetwork:
         """The network namespace for libvirtd."""
         return GuestNetwork(self.network.file, Path(self._run))
+
+    def metadata_settings(self, url: str, secret: str) -> MetadataSettings:
+        """Return the settings of the metadata service. ``url``, ``secret``: those of Kilonova's metadata API."""
+        return MetadataSettings(
+            url=url,
+            secret=secret,
+            northbound=self.northbound,
+            switch=self._switch,
+            namespace=self.network.name,
+            control=f"{self._run}/metadata.ctl",
+        )
 
     def start(self) -> None:
         """Start all processes and wait until the host is known to OVN. Raises: ConfigurationError, Unavailable."""

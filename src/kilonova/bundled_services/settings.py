@@ -92,7 +92,24 @@ class NeutronSettings:
     ovn: OvnDatabases | None = None
 
 
-def save(settings: KeystoneSettings | GlanceSettings | NeutronSettings, path: Path) -> None:
+@dataclass(frozen=True, slots=True)
+class MetadataSettings:
+    """Settings of the metadata service of real guests.
+
+    ``url``: address of Kilonova's metadata API; ``secret``: with which requests to it are signed. ``northbound``,
+    ``switch``: connections to the databases of OVN and Open vSwitch. ``namespace``: name of the network namespace of
+    the guests. ``control``: path of the socket that shows that the service is ready.
+    """
+
+    url: str
+    secret: str
+    northbound: str
+    switch: str
+    namespace: str
+    control: str
+
+
+def save(settings: KeystoneSettings | GlanceSettings | NeutronSettings | MetadataSettings, path: Path) -> None:
     write_private(path, json.dumps(dataclasses.asdict(settings), indent=2) + "\n")
 
 
@@ -116,3 +133,7 @@ def load_neutron(path: Path) -> NeutronSettings:
     if data.get("ovn") is not None:
         data["ovn"] = OvnDatabases(**data["ovn"])
     return NeutronSettings(**data)
+
+
+def load_metadata(path: Path) -> MetadataSettings:
+    return MetadataSettings(**json.loads(path.read_text(encoding="utf-8")))

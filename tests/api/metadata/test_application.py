@@ -90,4 +90,11 @@ def test_a_failure_is_told_and_not_remembered() -> None:
 
 @pytest.mark.parametrize("path", ["/", "/compute", "/latestx", "/agents/latest"])
 def test_other_paths_are_those_of_the_other_apis(path: str) -> None:
-    assert Service().ask(path)[0] == 418
+    answered: list[Any] = []
+    Service().app({"REQUEST_METHOD": "GET", "PATH_INFO": path}, lambda *answer: answered.append(answer))
+    assert answered[0][0] == "418 Other"
+
+
+def test_a_guest_does_not_reach_the_other_apis() -> None:
+    assert Service().ask("/compute/v2.1/servers")[0] == 404
+    assert Service().ask("/")[2].startswith(b"openstack\n1.0\n")

@@ -80,11 +80,14 @@ class MetadataApi:
 
 
 def with_metadata(application: WsgiApp, metadata: WsgiApp) -> WsgiApp:
-    """Return an application that also serves the paths of the metadata service."""
+    """Return an application that also serves the paths of the metadata service.
+
+    A signed request never reaches the other APIs, whatever its path: its path is chosen by a guest.
+    """
 
     def dispatch(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         first = str(environ.get("PATH_INFO", "")).strip("/").partition("/")[0]
-        return (metadata if first in ROOTS else application)(environ, start_response)
+        return (metadata if first in ROOTS or _SIGNATURE in environ else application)(environ, start_response)
 
     return dispatch
 

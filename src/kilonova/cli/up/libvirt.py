@@ -14,7 +14,7 @@ import platform
 import shlex
 import shutil
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,6 +22,8 @@ from typing import Any
 
 from kilonova.bundled_services.libvirtd import Libvirtd, missing_programs
 from kilonova.bundled_services.ovn import Ovn, why_impossible
+from kilonova.cli.up.children import Watched
+from kilonova.cli.up.metadata import MetadataPart
 from kilonova.compute.virt.libvirt.host import virt_type
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.errors import ConfigurationError
@@ -97,7 +99,7 @@ class LibvirtSide:
     """The host of real guests of a cloud, and its libvirtd.
 
     ``name``: name of the host. ``why_no_kvm``: tests KVM, and returns the reason if it does not work, else None.
-    ``networks``: the guests have networks, and run in a network namespace.
+    ``metadata_url``: address of the metadata API, if the guests have networks, and run in a network namespace.
     ``why_emulated``: the reason if the CPU of guests is emulated only because KVM does not work, else None.
     """
 
@@ -108,7 +110,7 @@ class LibvirtSide:
         operator: Sections,
         why_no_kvm: Callable[[], str | None] = why_no_kvm_here,
         *,
-        networks: bool = False,
+        metadata_url: str | None = None,
     ) -> None:
         self.name = name
         self._instances = folder / "instances"
@@ -116,19 +118,28 @@ class LibvirtSide:
         wanted = operator.get(LibvirtSettings.GROUP, {}).get("virt_type") or ""
         self.why_emulated = why_no_kvm() if not (self._uri or wanted) else None
         emulates = wanted == "qemu" or self.why_emulated is not None
-        self.ovn = Ovn(folder, name) if networks else None
+        self.ovn = None if metadata_url is None else Ovn(folder, name)
+        self._metadata = None if metadata_url is None or self.ovn is None else MetadataPart(self.ovn, metadata_url)
         network = self.ovn.guests if self.ovn else None
         self.libvirtd = (
             None if self._uri else Libvirtd(folder / "libvirt", self.name, emulates=emulates, network=network)
         )
+
+    @property
+    def network_processes(self) -> Sequence[Watched]:
+        """The processes of the guests' networks, which must keep running."""
+        if self.ovn is None or self._metadata is None:
+            return ()
+        return (*self.ovn.processes, self._metadata.process)
 
     def start(self) -> None:
         """Start Open vSwitch, OVN and libvirtd, as far as they are needed, and wait until they are ready.
 
         Call this from the main thread. Raises: ConfigurationError, Unavailable.
         """
-        if self.ovn is not None:
+        if self.ovn is not None and self._metadata is not None:
             self.ovn.start()
+            self._metadata.start()
         if self.libvirtd is not None:
             self.libvirtd.start()
             self.libvirtd.wait()
@@ -139,10 +150,12 @@ class LibvirtSide:
         ``serves``: whether the control process runs the host's agent.
         """
         # Often only one host of such a cloud uses libvirt, so a resize must be possible on the same host.
-        resizes: Sections = {"DEFAULT": {"allow_resize_to_same_host": True}}
+        own: Sections = {"DEFAULT": {"allow_resize_to_same_host": True}}
+        if self._metadata is not None:
+            own = with_defaults(own, self._metadata.options())
         if not serves:
-            return resizes
-        return with_defaults(self.options(), with_defaults(resizes, {"DEFAULT": {"control_serves_host": True}}))
+            return own
+        return with_defaults(self.options(), with_defaults(own, {"DEFAULT": {"control_serves_host": True}}))
 
     def options(self) -> Sections:
         """Return the options of the process that runs the host's agent.
@@ -177,7 +190,8 @@ class LibvirtSide:
         try:
             return self._stop_libvirtd(guests)
         finally:
-            if self.ovn is not None:
+            if self.ovn is not None and self._metadata is not None:
+                self._metadata.process.stop()
                 self.ovn.stop()
 
     def _stop_libvirtd(self, guests: GuestsOnStop) -> str:

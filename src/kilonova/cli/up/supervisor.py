@@ -153,7 +153,8 @@ def _plan(options: UpOptions) -> _Plan:
         require_possible(options.agents, len(hosts), operator, own_host)
     if own_host is None:
         return _Plan(options, scenario, operator, hosts, None)
-    real = LibvirtSide(options.folder, own_host, operator, networks=options.networks is not None)
+    metadata_url = None if options.networks is None else options.compute.local_url
+    real = LibvirtSide(options.folder, own_host, operator, metadata_url=metadata_url)
     if options.networks is not None and real.ovn is not None:
         options = replace(options, networks=replace(options.networks, ovn=real.ovn.databases))
     return _Plan(options, scenario, operator, hosts, real)
@@ -197,7 +198,7 @@ def _start(plan: _Plan, parts: ProcessParts, last_words: list[str], started: flo
     watched += [real.libvirtd] if real and real.libvirtd else []
     _start_processes(plan, cloud, people, side, watched, parts)
     _announce(plan, cloud, real, time.monotonic() - started)
-    return [*watched, *(real.ovn.processes if real and real.ovn else ())]
+    return [*watched, *(real.network_processes if real else ())]
 
 
 def _write_files(

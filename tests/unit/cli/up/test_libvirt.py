@@ -104,13 +104,15 @@ def test_the_control_process_serves_the_host_beside_the_simulated_ones(cloud: Cl
 
 
 def test_guests_with_networks_have_consoles_at_an_address_in_their_namespace(tmp_path: Path) -> None:
-    side = LibvirtSide(tmp_path, "metal7", {"libvirt": {"virt_type": "qemu"}}, networks=True)
+    virt_type = {"libvirt": {"virt_type": "qemu"}}
+    side = LibvirtSide(tmp_path, "metal7", virt_type, metadata_url="http://127.0.0.1:8774")
     assert side.ovn is not None
     address = side.ovn.network.console_address
     options = side.options()
     assert options["vnc"] == {"server_listen": address, "server_proxyclient_address": address}
     assert options["serial_console"] == {"proxyclient_address": address}
-    without = LibvirtSide(tmp_path, "metal7", {"libvirt": {"virt_type": "qemu"}})
+    assert side.control_options(serves=False)["neutron"]["service_metadata_proxy"] == "true"
+    without = LibvirtSide(tmp_path, "metal7", virt_type)
     assert without.ovn is None
     assert "vnc" not in without.options()
 

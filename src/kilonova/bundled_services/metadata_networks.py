@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The networks whose guests need the metadata service, as the databases of OVN and Open vSwitch describe them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from kilonova.bundled_services.ovsdb_client import Row
+
+#: Tables and columns of the northbound database, and of that of Open vSwitch.
+NORTHBOUND = {
+    "Logical_Switch": ("name", "ports"),
+    "Logical_Switch_Port": ("_uuid", "name", "type", "addresses", "external_ids"),
+}
+SWITCH = {"Interface": ("name", "external_ids")}
+_PREFIX = "neutron-"
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """A server that can ask for metadata. ``project``: id of its project."""
+
+    server: str
+    project: str
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataNetwork:
+    """A network with guests on this host.
+
+    ``port``, ``mac``, ``cidrs``: Neutron's port for the metadata service, with its addresses. ``askers``: address of a
+    guest → its server.
+    """
+
+    id: str
+    port: str
+    mac: str
+    cidrs: tuple[str, ...]
+    askers: Mapping[str, Asker] = field(default_factory=dict, compare=False)
+
+
+def networks_of(
+    switches: Iterable[Row], ports: Iterable[Row], interfaces: Iterable[Row]
+) -> tuple[MetadataNetwork, ...]:
+    """Return the networks with guests on this host. Parameters: rows of the tables above."""
+    by_id = {port["_uuid"]: port for port in ports}
+    plugged = {ids.get("iface-id") for each in interfaces if (ids := each["external_ids"])}
+    found = []
+    for switch in switches:
+        members = [by_id[each] for each in _members(switch["ports"]) if each in by_id]
+        own = next((port for port in members if port["type"] == "localport"), None)
+        guests = [port for port in members if port["type"] == "" and port["external_ids"].get("neutron:device_id")]
+        if own is None or not any(port["name"] in plugged for port in guests):
+            continue
+        addresses = _texts(own["addresses"])
+        if addresses and (cidrs := tuple(own["external_ids"].get("neutron:cidrs", "").split())):
+            network = str(switch["name"]).removeprefix(_PREFIX)
+            found.append(MetadataNetwork(network, own["name"], addresses[0].split()[0], cidrs, _askers(guests)))
+    return tuple(found)
+
+
+def _askers(guests: Iterable[Row]) -> dict[str, Asker]:
+    found = {}
+    for port in guests:
+        ids = port["external_ids"]
+        asker = Asker(ids["neutron:device_id"], ids.get("neutron:project_id", ""))
+        found.update({cidr.partition("/")[0]: asker for cidr in ids.get("neutron:cidrs", "").split()})
+    return found
+
+
+def _members(value: object) -> tuple[str, ...]:
+    """Return a set of ids; a set with one member may be written as this member."""
+    return value if isinstance(value, tuple) else (str(value),)
+
+
+_texts = _members

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The place where the metadata service of one network listens: an unnamed network namespace with one device.
+
+The namespace has Neutron's metadata port of the network, and 169.254.169.254. It ends with this process, also after
+``kill -9``, and its cable to Open vSwitch ends with it.
+"""
+
+import contextlib
+import ctypes
+import os
+import socket
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+from kilonova.bundled_services.host_network import run, try_run
+from kilonova.bundled_services.metadata_networks import MetadataNetwork
+from kilonova.errors import Unavailable
+from kilonova.server.listening import listen
+
+#: Prefix of the names of devices in the namespace of the guests.
+DEVICE_PREFIX = "meta"
+_ADDRESS = "169.254.169.254"
+_PORT = 80
+_CLONE_NEWNET = 0x40000000  # linux/sched.h
+_NAME_LENGTH = 15
+_INSIDE = "guests0"
+
+_libc = ctypes.CDLL(None, use_errno=True)
+T = TypeVar("T")
+
+
+class MetadataPlace:
+    """Namespace of one network. ``guests``: name of the namespace of the guests. ``vsctl``: command of ovs-vsctl.
+
+    ``listener``: listens for the guests of the network. Raises: Unavailable; then nothing is left.
+    """
+
+    def __init__(self, network: MetadataNetwork, guests: str, vsctl: tuple[str, ...]) -> None:
+        self.network = network
+        self._guests, self._vsctl = guests, vsctl
+        self._device = f"{DEVICE_PREFIX}{network.port}"[:_NAME_LENGTH]
+        self._namespace = _in_thread(_unshared)
+        try:
+            self._lay_cable()
+            self.listener: socket.socket = _in_thread(self._listen)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Remove the namespace. The listener is closed by its server."""
+        with contextlib.suppress(Unavailable):
+            run(*self._vsctl, "--if-exists", "del-port", "br-int", self._device)
+        try_run("ip", "-n", self._guests, "link", "delete", self._device)
+        os.close(self._namespace)
+
+    def _lay_cable(self) -> None:
+        inside, network = f"/proc/{os.getpid()}/fd/{self._namespace}", self.network
+        within = ("nsenter", f"--net={inside}")
+        try_run("ip", "-n", self._guests, "link", "delete", self._device)
+        run("ip", "-n", self._guests, *f"link add {self._device} type veth peer name {_INSIDE} netns".split(), inside)
+        run(*within, "ip", "link", "set", "lo", "up")
+        run(*within, "ip", "link", "set", _INSIDE, "address", network.mac, "up")
+        for cidr in (*network.cidrs, f"{_ADDRESS}/32"):
+            try_run(*within, "ip", "address", "add", cidr, "dev", _INSIDE, "nodad")
+        # a datapath in user space reads packets before a network card would fill in their checksums
+        run(*within, "ethtool", "-K", _INSIDE, "tx", "off")
+        run("ip", "-n", self._guests, "link", "set", self._device, "up")
+        run(
+            *(*self._vsctl, "--may-exist", "add-port", "br-int", self._device),
+            *("--", "set", "Interface", self._device, f"external_ids:iface-id={network.port}"),
+        )
+
+    def _listen(self) -> socket.socket:
+        _check(_libc.setns(self._namespace, _CLONE_NEWNET), "setns")
+        return listen(_ADDRESS, _PORT, "The metadata service")
+
+
+def _unshared() -> int:
+    """Return a file descriptor of a new network namespace. Call it in a thread that ends afterwards."""
+    _check(_libc.unshare(_CLONE_NEWNET), "unshare")
+    return os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+
+
+def _in_thread(work: Callable[[], T]) -> T:
+    """Run ``work``, which changes the network namespace of its thread, in a thread of its own."""
+    done: list[T] = []
+    failed: list[BaseException] = []
+
+    def run_it() -> None:
+        try:
+            done.append(work())
+        except BaseException as error:  # noqa: BLE001 - raised again in the waiting thread
+            failed.append(error)
+
+    thread = threading.Thread(target=run_it, name="namespace")
+    thread.start()
+    thread.join()
+    if failed:
+        raise failed[0]
+    return done[0]
+
+
+def _check(result: int, what: str) -> None:
+    if result != 0:
+        raise Unavailable(f"{what} failed: {os.strerror(ctypes.get_errno())}")

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Process of the metadata service of real guests: it listens at 169.254.169.254 in every network with a guest.
+
+::
+
+    guest ── br-int ── cable ── namespace of its network: Relay ── loopback ── Kilonova's metadata API
+
+The process follows the databases of OVN and Open vSwitch. It keeps nothing: a new process makes all places again.
+"""
+
+import argparse
+import logging
+import os
+import select
+import socket
+import time
+from functools import partial
+from pathlib import Path
+
+from kilonova.bundled_services.host_network import run, try_run
+from kilonova.bundled_services.metadata_networks import NORTHBOUND, SWITCH, Asker, MetadataNetwork, networks_of
+from kilonova.bundled_services.metadata_place import DEVICE_PREFIX, MetadataPlace
+from kilonova.bundled_services.metadata_relay import Metadata, Relay
+from kilonova.bundled_services.ovsdb_client import OvsdbClient
+from kilonova.bundled_services.settings import MetadataSettings, load_metadata
+from kilonova.errors import KilonovaError
+from kilonova.server.limits import KIB, Limits
+from kilonova.server.server import Server
+
+LOG = logging.getLogger(__name__)
+_THREADS = 2
+_LIMITS = Limits(head=8 * KIB, body=KIB, connections=64, head_s=5.0, idle_s=15.0, write_s=15.0, stop_s=0.5)
+_RETRY_S = 1.0
+_UNIX = "unix:"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Serve metadata to the guests of `kilonova up`.")
+    parser.add_argument("--settings", type=Path, required=True)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    MetadataService(load_metadata(parser.parse_args().settings)).run()
+
+
+class MetadataService:
+    """Keeps a place, and a server in it, for each network with guests on this host."""
+
+    def __init__(self, settings: MetadataSettings) -> None:
+        self._settings = settings
+        self._metadata = Metadata(settings.url, settings.secret)
+        self._vsctl = ("ovs-vsctl", f"--db={settings.switch}", "--timeout=20")
+        self._places: dict[str, tuple[MetadataPlace, Server]] = {}
+        self._networks: dict[str, MetadataNetwork] = {}
+
+    def run(self) -> None:
+        """Serve until the process is killed."""
+        with socket.socket(socket.AF_UNIX) as control:  # shows that the process is ready
+            path = Path(self._settings.control)
+            path.unlink(missing_ok=True)
+            control.bind(str(path))
+            self._remove_leftovers()
+            control.listen()
+            while True:
+                try:
+                    self._follow(control)
+                except KilonovaError as error:
+                    LOG.warning("%s; trying again", error)
+                    time.sleep(_RETRY_S)
+
+    def _remove_leftovers(self) -> None:
+        """Remove the ports of an earlier process, whose devices have ended with it."""
+        for port in run(*self._vsctl, "list-ports", "br-int").split():
+            if port.startswith(DEVICE_PREFIX):
+                try_run(*self._vsctl, "--if-exists", "del-port", "br-int", port)
+
+    def _follow(self, control: socket.socket) -> None:
+        """Serve the networks, as long as the databases answer. Raises: Unavailable."""
+        north = OvsdbClient(self._settings.northbound.removeprefix(_UNIX), "OVN_Northbound")
+        try:
+            switch = OvsdbClient(self._settings.switch.removeprefix(_UNIX), "Open_vSwitch")
+            try:
+                north.watch(_without_ids(NORTHBOUND))
+                switch.watch(SWITCH)
+                has_failed = not self._adapt(north, switch)
+                sources: list[OvsdbClient | socket.socket] = [north, switch, control]
+                while True:
+                    ready, _, _ = select.select(sources, [], [], _RETRY_S if has_failed else None)
+                    if control in ready:
+                        control.accept()[0].close()
+                    changes = [client.changed() for client in (north, switch) if client in ready]
+                    if any(changes) or has_failed:
+                        has_failed = not self._adapt(north, switch)
+            finally:
+                switch.close()
+        finally:
+            north.close()
+
+    def _adapt(self, north: OvsdbClient, switch: OvsdbClient) -> bool:
+        """Make the places equal to the networks. Return whether all could be made. Raises: Unavailable."""
+        switches, ports = (north.read(table, columns) for table, columns in NORTHBOUND.items())
+        networks = networks_of(switches, ports, switch.read("Interface", SWITCH["Interface"]))
+        self._networks = {network.id: network for network in networks}
+        for known, (place, server) in list(self._places.items()):
+            if self._networks.get(known) != place.network:
+                del self._places[known]
+                server.stop()
+                place.close()
+        done = True
+        for network in networks:
+            if network.id not in self._places:
+                done = self._serve(network) and done
+        return done
+
+    def _serve(self, network: MetadataNetwork) -> bool:
+        try:
+            place = MetadataPlace(network, self._settings.namespace, self._vsctl)
+        except (KilonovaError, OSError) as error:
+            LOG.warning("The metadata service of network %s cannot be started: %s", network.id, error)
+            return False
+        relay = Relay(self._metadata, partial(self._find, network.id))
+        server = Server(relay, place.listener, _LIMITS, _THREADS)
+        server.start()
+        self._places[network.id] = place, server
+        LOG.info("Metadata are served in network %s", network.id)
+        return True
+
+    def _find(self, network: str, address: str) -> Asker | None:
+        """Return the server with an address in a network."""
+        known = self._networks.get(network)
+        return None if known is None else known.askers.get(address)
+
+
+def _without_ids(tables: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """Return tables with the columns that can be watched; the ids of rows cannot."""
+    return {table: tuple(column for column in columns if column != "_uuid") for table, columns in tables.items()}
+
+
+if __name__ == "__main__":
+    os.umask(0o077)
+    main()
