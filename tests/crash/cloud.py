@@ -69,6 +69,8 @@ def come_to_rest(cell: Cell, *, at_most_s: float = _AT_MOST_S) -> None:
             cell.neutron.plug_bound()
             cell.conductor.runner.look_for_events()
         time.sleep(0.005)
+    if isinstance(cell.neutron, KeptNeutron):
+        cell.neutron.plug_bound()
     if cell.image_remover is not None:
         cell.image_remover.turn()
 

@@ -12,6 +12,7 @@ from kilonova.conductor.workflow_engine.run import Interrupt
 from kilonova.conductor.workflow_engine.workflow import NOTHING
 from kilonova.conductor.workflows.registry import REGISTRY
 from kilonova.model.transitions import TRANSITIONS
+from support.fake_neutron import Fault
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,7 @@ class Course:
     """Execution variant of a workflow: undisturbed, with a step that always fails, or interrupted during a step.
 
     ``loses``: the host that becomes unreachable at the interrupt, and returns when no workflow is left.
+    ``faulty``: the step whose first call to the network service has the fault ``fault``; ``in_undo``: of its undo.
     """
 
     kind: str
@@ -28,9 +30,14 @@ class Course:
     interrupted: str = ""
     why: Interrupt | None = None
     loses: str = ""
+    faulty: str = ""
+    fault: Fault | None = None
+    in_undo: bool = False
 
     def __str__(self) -> str:
         what = f"{self.kind} {self.starter}".strip()
+        if self.fault is not None:
+            what += f", {self.fault.value} during {'the undo of ' if self.in_undo else ''}{self.faulty}"
         if self.breaks:
             return f"{what}, {self.breaks} {'is refused' if self.refused else 'fails'}"
         away = f", while {self.loses} is away" if self.loses else ""
@@ -47,7 +54,8 @@ class Course:
     def watch(self, kill_at: Point | None = None) -> Watch:
         breaks = (self.kind, self.breaks) if self.breaks else None
         during = (self.kind, self.interrupted) if self.interrupted else None
-        return Watch(kill_at, breaks=breaks, refused=self.refused, interrupt_at=during)
+        fault = None if self.fault is None else (self.kind, self.faulty, self.in_undo, self.fault)
+        return Watch(kill_at, breaks=breaks, refused=self.refused, interrupt_at=during, fault=fault)
 
 
 @dataclass(frozen=True)
@@ -73,25 +81,56 @@ class Case:
 
 def courses() -> Iterator[Course]:
     """Yield every course of every workflow. Raises: KeyError for a workflow without a starter."""
-    for kind, workflow in REGISTRY.items():
+    for kind in REGISTRY:
         for starter in STARTERS[kind]:
             yield Course(kind, starter)
-        first = next(iter(STARTERS[kind]))
-        for step in workflow.steps:
-            from_where = _REACHED_FROM.get((kind, step.name), first)
-            if workflow.can_walk_back(step.name) and (kind, step.name) != _MAKES_ANEW:
-                yield Course(kind, from_where, breaks=step.name, refused=True)
-                if kind not in _DESTROYING:  # a destroyed guest cannot be restored by a rollback
-                    yield Course(kind, from_where, breaks=step.name)
-            if kind in _NOT_INTERRUPTED:
+        yield from _disturbed(kind, next(iter(STARTERS[kind])))
+        for starter in ("networks", "of user, off", "of user"):
+            if starter in STARTERS[kind]:
+                yield from _disturbed(kind, starter)
+        with_networks = [starter for starter, facts in STARTERS[kind].items() if facts.networks]
+        for starter in with_networks[:1]:
+            yield from _faulty(kind, starter)
+
+
+def _disturbed(kind: str, first: str) -> Iterator[Course]:
+    """Yield the courses in which a step fails or is interrupted. ``first``: the usual starter."""
+    workflow, has_networks = REGISTRY[kind], STARTERS[kind][first].networks
+    for step in workflow.steps:
+        if step.name in _OF_NETWORKS and not has_networks:
+            continue
+        from_where = first if has_networks else _REACHED_FROM.get((kind, step.name), first)
+        if workflow.can_walk_back(step.name) and (kind, step.name) != _MAKES_ANEW:
+            yield Course(kind, from_where, breaks=step.name, refused=True)
+            if kind not in _DESTROYING:  # a destroyed guest cannot be restored by a rollback
+                yield Course(kind, from_where, breaks=step.name)
+        if kind in _NOT_INTERRUPTED:
+            continue
+        left = {Interrupt.EVACUATE} if kind in _LEFT else set()
+        for why in sorted({Interrupt.DELETE, *left, *workflow.overtaken_by, *step.interrupts}):
+            if why is Interrupt.OTHER_ACTION and not _HARD_REBOOT.tasks.issuperset(workflow.transition.shown):
                 continue
-            left = {Interrupt.EVACUATE} if kind in _LEFT else set()
-            for why in sorted({Interrupt.DELETE, *left, *workflow.overtaken_by, *step.interrupts}):
-                if why is Interrupt.OTHER_ACTION and not _HARD_REBOOT.tasks.issuperset(workflow.transition.shown):
-                    continue
-                yield Course(kind, from_where, interrupted=step.name, why=why)
-            for starter, loses in _LEFT_FROM.get(kind, ()):
-                yield Course(kind, starter, interrupted=step.name, why=Interrupt.EVACUATE, loses=loses)
+            yield Course(kind, from_where, interrupted=step.name, why=why)
+        for starter, loses in _LEFT_FROM.get(kind, ()) if not has_networks else ():
+            yield Course(kind, starter, interrupted=step.name, why=Interrupt.EVACUATE, loses=loses)
+
+
+def _faulty(kind: str, starter: str) -> Iterator[Course]:
+    """Yield the courses in which a call to the network service has a fault: of a step, or of its undo."""
+    steps = REGISTRY[kind].steps
+    for step, following in zip(steps, (*steps[1:], None), strict=True):
+        if step.name not in _CALLING:
+            continue
+        for fault in Fault:
+            yield Course(kind, starter, faulty=step.name, fault=fault)
+            if step.undo is not NOTHING and following is not None:
+                yield Course(kind, starter, following.name, refused=True, faulty=step.name, fault=fault, in_undo=True)
+
+
+#: Steps that only servers with networks have.
+_OF_NETWORKS = {"ports", "bindings", "plugged", "resume"}
+#: Steps that call the network service.
+_CALLING = {"port", "ports", "bindings"}
 
 
 #: Workflows that the matrix interrupts by an evacuation: each waits for a host or moves a server.

@@ -4,13 +4,14 @@
 import os
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from crash.points import Moment, Watch
 from kilonova.db import workflows
-from support.fake_neutron import FakeNeutron
+from kilonova.errors import NotFound
+from support.fake_neutron import FakeNeutron, Fault
 
 
 class KeptNeutron(FakeNeutron):
@@ -20,14 +21,16 @@ class KeptNeutron(FakeNeutron):
         super().__init__(plugs_at_once=False)
         self._file = file
         self._watch = watch
+        #: Whether a request to create a port may have been carried out twice, so that no client knows one of the ports.
+        self.twice = False
         if file.exists():
-            self.store.tables, self.ports._macs = pickle.loads(file.read_bytes())
+            self.store.tables, self.ports._macs, self.twice = pickle.loads(file.read_bytes())
 
     def save(self) -> None:
         """Write the state to the file."""
         with self._lock:
             draft = self._file.with_suffix(".new")
-            draft.write_bytes(pickle.dumps((self.store.tables, self.ports._macs)))
+            draft.write_bytes(pickle.dumps((self.store.tables, self.ports._macs, self.twice)))
             os.replace(draft, self._file)  # noqa: PTH105 - atomic
 
     def plug_bound(self) -> None:
@@ -36,7 +39,8 @@ class KeptNeutron(FakeNeutron):
             ports = list(self.store["ports"].values())
             down = [port["id"] for port in ports if port["status"] == "DOWN" and port["binding:vif_type"] == "ovs"]
         for port in down:
-            self.plug(port)
+            with suppress(NotFound):  # a workflow has deleted the port meanwhile
+                self.plug(port)
         if down:
             self.save()
 
@@ -74,8 +78,10 @@ class KeptNeutron(FakeNeutron):
             yield
             return
         kind, step, undoing = whose
-        fault = None if undoing else self._watch.take_fault(kind, step)
+        fault = self._watch.take_fault(kind, step, undoing=undoing)
         if fault is not None:
+            self.twice |= fault is Fault.TWICE
+            self.save()
             self.faults.plan("", fault)
         self._watch(kind, step, undoing, Moment.BEFORE_CALL)
         try:

@@ -76,8 +76,8 @@ class Watch:
     """Counts points and kills the process. ``kill_at``: point of the kill; ``kill_after``: number of points before it.
 
     ``breaks``: (kind, step) that always fails; ``refused``: it fails before the host's work instead of after it.
-    ``interrupt_at``: (kind, step) during which ``interrupt`` is called once. ``fault``: kind and step whose first
-    call to the network service has a fault, and the fault.
+    ``interrupt_at``: (kind, step) during which ``interrupt`` is called once. ``fault``: kind, step and direction whose
+    first call to the network service has a fault, and the fault.
     """
 
     kill_at: Point | None = None
@@ -86,7 +86,7 @@ class Watch:
     refused: bool = False
     interrupt_at: tuple[str, str] | None = None
     interrupt: Callable[[], None] | None = None
-    fault: tuple[str, str, Fault] | None = None
+    fault: tuple[str, str, bool, Fault] | None = None
     armed: bool = True
     passed: list[Point] = field(default_factory=list)
     database: "WatchedDatabase | None" = None
@@ -117,12 +117,12 @@ class Watch:
         if act is not None and self.armed:
             act()
 
-    def take_fault(self, kind: str, step: str) -> Fault | None:
+    def take_fault(self, kind: str, step: str, *, undoing: bool) -> Fault | None:
         """Return the fault of the next call to the network service; each fault is returned once."""
         with self._lock:
-            if not self.armed or self.fault is None or self.fault[:2] != (kind, step):
+            if not self.armed or self.fault is None or self.fault[:3] != (kind, step, undoing):
                 return None
-            (_, _, fault), self.fault = self.fault, None
+            fault, self.fault = self.fault[3], None
             return fault
 
     def is_broken(self, kind: str, step: str) -> bool:

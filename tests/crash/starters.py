@@ -24,6 +24,8 @@ HOSTS = (
     host("node2", vcpus=8, memory_mib=12288, live_migration_s=0.05),
     host("node3", vcpus=10, memory_mib=16384, live_migration_s=0.05),
 )
+#: The same hosts, which start guests paused until their ports are plugged.
+HOLDING_HOSTS = tuple(replace(each, starts_paused=True) for each in HOSTS)
 OTHER_IMAGE = Image("0c4c4a3a-42d5-4a6a-8a6b-16f1d7a0b7a4", "fedora")
 
 
@@ -86,6 +88,10 @@ def _boot_in_group(cell: Cell, known: list[str]) -> None:
     known += cell.boot(force_host="node1", group=cell.add_group("anti-affinity"))
 
 
+def _boot_in_group_with_networks(cell: Cell, known: list[str]) -> None:
+    _boot_with_networks(cell, known, force_host="node1", group=cell.add_group("anti-affinity"))
+
+
 def _on_first(act: Callable[..., None], *args: Any, **facts: Any) -> Act:
     return lambda cell, known: act(cell, known[0], *args, **facts)
 
@@ -110,14 +116,14 @@ _CREATE_IMAGE, _CREATE_BACKUP = _on_first(Cell.create_image), _on_first(Cell.cre
 _SOFT_DELETE = _on_first(Cell.delete, soft=True)
 _CONFIRM, _REVERT = _on_first(Cell.confirm), _on_first(Cell.revert)
 
-STARTERS: Mapping[str, Mapping[str, Starter]] = {
+_STARTERS: Mapping[str, Mapping[str, Starter]] = {
     "batch": {
         "": Starter(partial(_boot, count=5), piece=2),
         "without room": Starter(partial(_boot, count=9), piece=2, hosts=HOSTS[:1]),
     },
     "build": {
         "": Starter(_boot),
-        "networks": Starter(_boot_with_networks, networks=True),
+        "networks": Starter(_boot_with_networks, hosts=HOLDING_HOSTS, networks=True),
         "two apart": Starter(_boot_apart),
     },
     "delete": {
@@ -198,6 +204,35 @@ STARTERS: Mapping[str, Mapping[str, Starter]] = {
     },
 }
 
+
+def _on_networks(starter: Starter) -> Starter:
+    """Return the same start in a cloud with a network service, for a server with two ports."""
+    boot = {_ON_NODE1: _WITH_NETWORKS, _boot_in_group: _boot_in_group_with_networks}
+    begin = boot.get(starter.begin, starter.begin)
+    before = tuple(boot.get(act, act) for act in starter.before)
+    return replace(starter, begin=begin, before=before, hosts=HOLDING_HOSTS, networks=True)
+
+
+#: Kind of workflow with steps for ports → the starter that is also used for a server with ports.
+WITH_NETWORKS: Mapping[str, str] = {
+    "delete": "resized",
+    "soft-delete": "",
+    "hard-reboot": "gone",
+    "rebuild": "",
+    "resize": "",
+    "migrate": "",
+    "confirm-resize": "",
+    "revert-resize": "",
+    "evacuate": "",
+    "live-migrate": "",
+    "shelve": "",
+    "shelve-offload": "",
+    "unshelve": "",
+}
+STARTERS: Mapping[str, Mapping[str, Starter]] = {
+    kind: {**starters, "networks": _on_networks(starters[WITH_NETWORKS[kind]])} if kind in WITH_NETWORKS else starters
+    for kind, starters in _STARTERS.items()
+}
 INTERRUPTERS: Mapping[Interrupt, Act] = {
     Interrupt.DELETE: _on_first(Cell.delete),
     Interrupt.TIMEOUT: lambda cell, _known: cell.time_out_builds(),

@@ -37,6 +37,14 @@ class PeriodicTaskSettings:
             read=AuditPeriods.parse,
         ),
     ] = _MONTHS
+    heal_instance_info_cache_interval_s: Annotated[
+        int,
+        Option(
+            "Seconds after which the cached network interfaces of a server are looked up again, although the network "
+            "service has sent no event. 0 or a negative value: never.",
+            name="heal_instance_info_cache_interval",
+        ),
+    ] = -1
     reboot_timeout_s: Annotated[
         int,
         Option(

@@ -6,6 +6,7 @@ service, and periodically.
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -85,6 +86,21 @@ def store_info(tx: Transaction, instance_uuid: str, info: NetworkInfo) -> None:
     rows = [{"instance_uuid": instance_uuid, "address": address, "version": v} for address, v in _addresses(info)]
     if rows:
         tx.execute(sa.insert(t.instance_addresses), rows)
+
+
+def set_active(tx: Transaction, instance_uuid: str, active: Mapping[str, bool]) -> None:
+    """Note of ports of a server whether they are plugged. ``active``: port id → whether it is."""
+    info = info_of(tx.connection, instance_uuid)
+    changed = tuple(replace(vif, active=active.get(vif.port_id, vif.active)) for vif in info)
+    if changed != info:
+        values = {"info": msgspec.to_builtins(changed)}
+        tx.execute(sa.update(t.instance_networks).where(_N.instance_uuid == instance_uuid).values(**values))
+
+
+def touch(tx: Transaction, instance_uuids: Collection[str]) -> None:
+    """Note that the caches of servers were renewed now."""
+    here = _N.instance_uuid.in_(list(instance_uuids))
+    tx.execute(sa.update(t.instance_networks).where(here).values(updated_at=tx.now))
 
 
 def forget(tx: Transaction, instance_uuids: Collection[str]) -> None:

@@ -112,6 +112,22 @@ def refresh(client: NetworkClient, owner: PortOwner, info: NetworkInfo) -> Netwo
     return _described_as(client, info, _present(client, owner, info))
 
 
+def refresh_all(client: NetworkClient, infos: Mapping[str, NetworkInfo]) -> Mapping[str, NetworkInfo]:
+    """Return the current state of the interfaces of several servers, by server, as :func:`refresh` does for one."""
+    found = by_id(client, "ports", {vif.port_id for info in infos.values() for vif in info})
+    attached = [
+        (uuid, AttachedPort(found[vif.port_id], created=vif.created, tag=vif.tag))
+        for uuid, info in infos.items()
+        for vif in info
+        if vif.port_id in found and found[vif.port_id]["device_id"] == uuid
+    ]
+    described = describe(client, [port for _, port in attached])
+    servers: dict[str, list[Vif]] = {uuid: [] for uuid in infos}
+    for (uuid, _), vif in zip(attached, described, strict=True):
+        servers[uuid].append(vif)
+    return {uuid: tuple(vifs) for uuid, vifs in servers.items()}
+
+
 @dataclass(frozen=True, slots=True)
 class _Attempt:
     """An attempt to make ports for a server.

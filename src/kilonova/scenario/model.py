@@ -114,6 +114,7 @@ class SimulatedHost:
     this host to another. ``failing_live_migrations``: number of these copies that fail at their end.
     ``snapshot_delay_s``: time to copy a disk, before the copy is uploaded as an image. ``failing_snapshots``: number of
     these copies that fail.
+    ``starts_paused``: whether a guest is started paused if the network service has not plugged its ports yet.
     ``disabled``: reason why the operator disabled the host's compute service; empty if the service is enabled. The
     simulated hypervisor ignores this field; the player of the scenario disables the service.
     """
@@ -140,6 +141,7 @@ class SimulatedHost:
     failing_live_migrations: int = 0
     snapshot_delay_s: float = 0.0
     failing_snapshots: int = 0
+    starts_paused: bool = False
     disabled: str = ""
     numa: tuple[SimulatedCell, ...] = ()
     pci: tuple[SimulatedPool, ...] = ()

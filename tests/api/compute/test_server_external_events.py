@@ -94,12 +94,14 @@ def test_events_about_ports_are_stored_for_workflows_that_wait(networked_control
     names = {"uuid": new_uuid(), "kind": "stop", "reservation_id": "", "request_id": "req-1", "step": "stop"}
     waiting = WorkflowRow(instance_uuid=server, **names)
     database.write(lambda tx: workflows.insert(tx, [waiting], "another process"))
-    told = [event(server, "network-vif-plugged", tag="port-1"), event(server, status="failed"), event(NOWHERE)]
+    plugged = event(server, "network-vif-plugged", tag="port-1")
+    failed = event(server, "network-vif-unplugged", tag="port-2", status="failed")
+    told = [plugged, failed, event(server), event(NOWHERE)]
     assert tell(networked_control, *told).status == 207
     with database.read() as connection:
         stored = {each.event for each in network_events.of_server(connection, server)}
         assert network_events.servers_with_events(connection, [NOWHERE]) == set()
     assert stored == {
         NetworkEvent(NetworkEventName.VIF_PLUGGED, server, "port-1"),
-        NetworkEvent(NetworkEventName.CHANGED, server, "", "failed"),
+        NetworkEvent(NetworkEventName.VIF_UNPLUGGED, server, "port-2", "failed"),
     }

@@ -250,6 +250,7 @@ def _ages(periodic_tasks: PeriodicTaskSettings, console_s: float) -> Ages:
         confirm=periodic_tasks.resize_confirm_window_s,
         unrescue=periodic_tasks.rescue_timeout_s,
         reboot=periodic_tasks.reboot_timeout_s,
+        networks=periodic_tasks.heal_instance_info_cache_interval_s,
         console=max(_OFTENEST_S, console_s),
         offload=periodic_tasks.shelved_offload_time_s,
         offload_every_s=periodic_tasks.shelved_poll_interval_s,

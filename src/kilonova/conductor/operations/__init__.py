@@ -14,6 +14,7 @@ from kilonova.conductor.operations.interfaces import Interfaces
 from kilonova.conductor.operations.live_migrations import LiveMigrations
 from kilonova.conductor.operations.locks import Locks
 from kilonova.conductor.operations.moves import Moves
+from kilonova.conductor.operations.network_caches import NetworkCaches
 from kilonova.conductor.operations.outcomes import Outcomes
 from kilonova.conductor.operations.power import Power
 from kilonova.conductor.operations.rebuilds import Rebuilds
@@ -53,6 +54,7 @@ class Operations:
         self.shelving = Shelving(starter)
         self.rebuilds = Rebuilds(starter)
         self.evacuations = Evacuations(starter)
-        self.external_events = ExternalEvents(starter)
         self.interfaces = Interfaces(starter, outcomes)
         self.guest_metadata = GuestMetadata(services)
+        self.network_caches = NetworkCaches(starter, self.interfaces.lose)
+        self.external_events = ExternalEvents(starter, self.interfaces, self.network_caches)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Network interfaces of servers: attach, detach."""
 
+import logging
 from collections.abc import Mapping
 
 from kilonova.conductor.operations.outcomes import Awaited, Outcomes
@@ -10,10 +11,12 @@ from kilonova.conductor.workflow_engine.run import Failure
 from kilonova.conductor.workflows.interfaces import ATTACH_INTERFACE, DETACH_INTERFACE, AttachFacts, DetachFacts
 from kilonova.db import instance_networks
 from kilonova.errors import Conflict, DriverError, Forbidden, InvalidRequest, KilonovaError, NotFound, Unavailable
-from kilonova.model.network_info import NetworkInfo, Vif
+from kilonova.identifiers import new_uuid
+from kilonova.model.network_info import NetworkInfo, Vif, find_vif
 from kilonova.model.network_request import RequestedNetwork
 from kilonova.model.requester import Requester
 
+LOG = logging.getLogger(__name__)
 #: Code of a failure → class of the error for the user.
 _ERRORS: Mapping[int, type[KilonovaError]] = {
     400: InvalidRequest,
@@ -56,6 +59,20 @@ class Interfaces:
         Raises: NotFound, UnexpectedTaskState.
         """
         self._starter.start(DETACH_INTERFACE, lambda server: DetachFacts(server.host or "", port_id), uuid, who)
+
+    def lose(self, uuid: str, port_id: str) -> None:
+        """Start detaching an interface whose port the network service no longer has.
+
+        Nothing is done if the server does not have the interface. A server that is busy, or in another state, keeps it
+        until the next look-up of its ports.
+        """
+        if find_vif(self._info(uuid), port_id) is None:
+            return
+        who = Requester(f"req-{new_uuid()}", "", "")
+        try:
+            self.detach(uuid, port_id, who)
+        except (NotFound, Conflict) as error:
+            LOG.info("Server %s keeps the interface of deleted port %s: %s", uuid, port_id, error.message)
 
     def _info(self, uuid: str) -> NetworkInfo:
         with self._database.read() as connection:

@@ -19,7 +19,7 @@ class Ages:
 
     ``reclaim``: age of soft deletes. ``build``: age of builds. ``confirm``: age of unconfirmed resizes.
     ``unrescue``: age of rescues. ``reboot``: age of soft reboots. ``console``: configured lifetime of console tokens;
-    the task deletes each token after that token's own expiry.
+    the task deletes each token after that token's own expiry. ``networks``: age of cached network interfaces.
     ``offload``: age of shelved servers. ``offload_every_s``: interval of the offload task; as in Nova, 0 means one
     minute, and a negative interval disables the task.
     """
@@ -32,6 +32,7 @@ class Ages:
     unrescue: float = 0
     reboot: float = 0
     console: float = 0
+    networks: float = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,5 +94,7 @@ def _tasks(operations: Operations, ages: Ages) -> Iterator[_PeriodicTask]:
     yield _PeriodicTask("rescue timeouts", what, operations.rescues.unrescue_forgotten, ages.unrescue)
     what = "End soft reboots that exceed their timeout."
     yield _PeriodicTask("hanging reboots", what, operations.power.end_hanging_reboots, ages.reboot)
+    what = "Look up the ports of servers whose cached interfaces are old."
+    yield _PeriodicTask("network caches", what, operations.network_caches.renew_old, ages.networks)
     what = "Delete expired console tokens."
     yield _PeriodicTask("console tokens", what, operations.consoles.forget_expired, ages.console)

@@ -183,6 +183,10 @@ class Runner:
         """Retry broken workflows whose back-off is over, at the step that the journal records."""
         self._run_again(self._retries.due())
 
+    def run_blocking(self, work: Callable[[], None]) -> None:
+        """Run work that may take seconds, in the background."""
+        self._bus.run_blocking(work)
+
     def wake_for_events(self, instance_uuids: Collection[str]) -> None:
         """Run the steps of this process again that wait for events about these servers, which are now stored."""
         self._run_again(self._event_waits.of(instance_uuids))

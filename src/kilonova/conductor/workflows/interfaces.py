@@ -18,7 +18,7 @@ from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.step_kinds import one_way, sends
 from kilonova.conductor.workflow_engine.workflow import Step, Workflow
 from kilonova.conductor.workflows.network_steps import FAULTS_OF_REQUESTS, owner_of, read, refusal
-from kilonova.db import instance_networks, instances
+from kilonova.db import instance_networks, instances, network_events
 from kilonova.db.core.transaction import Transaction
 from kilonova.errors import PortBindingFailed, Unavailable
 from kilonova.messaging.messages import AttachInterface, DetachInterface, FaultOf, StepReply
@@ -93,7 +93,9 @@ def _take_out(run: Run[AttachFacts]) -> DetachInterface | None:
 def _attached(tx: Transaction, run: Run[AttachFacts], _power_state: PowerState | None) -> None:
     info, vif = instance_networks.info_of(tx.connection, run.instance_uuid), run.facts.vif
     if vif is not None and find_vif(info, vif.port_id) is None:
-        instance_networks.store_info(tx, run.instance_uuid, (*info, vif))
+        plugged = {each.event.tag for each in network_events.of_server(tx.connection, run.instance_uuid)}
+        here = replace(vif, active=vif.active or vif.port_id in plugged)
+        instance_networks.store_info(tx, run.instance_uuid, (*info, here))
 
 
 def _unplug(services: Services, run: Run[DetachFacts]) -> Effect:

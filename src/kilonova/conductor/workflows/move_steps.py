@@ -54,8 +54,8 @@ def bind_there(services: Services, run: Run[MoveFacts]) -> Effect:
 
 
 def bind_at_home(services: Services, run: Run[MoveFacts]) -> Effect:
-    """Bind the ports of the server to the source again. A step of a rollback or a revert, which cannot fail."""
-    return rebind_anyway(services, run, run.facts.source, starts=run.facts.runs_there)
+    """Undo hook: bind the ports of the server to the source again, as far as the network service allows it."""
+    return rebind_anyway(services, run, run.facts.source)
 
 
 def return_home(services: Services, run: Run[MoveFacts]) -> Effect:

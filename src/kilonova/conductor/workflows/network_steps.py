@@ -135,10 +135,11 @@ def rebind(services: Services, run: Run[Any], host: str, *, starts: bool = True)
     return _bind(services, run, lambda: ports.rebind(services.network, owner, server.info, host), waits=starts)
 
 
-def rebind_anyway(services: Services, run: Run[Any], host: str, *, starts: bool = True) -> Effect:
+def rebind_anyway(services: Services, run: Run[Any], host: str, *, starts: bool = False) -> Effect:
     """Bind the ports of a server to a host, and go on if the network service cannot.
 
-    This is for steps that cannot fail. A deleted server loses its ports anyway.
+    This is for steps that cannot fail. A deleted server loses its ports anyway. ``starts``: the workflow waits until
+    the ports are plugged.
     """
     if run.interrupt is Interrupt.DELETE:
         return Completed(durable=False)

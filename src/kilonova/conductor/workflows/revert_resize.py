@@ -1,17 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
 """Revert a resize or a cold migration: remove the guest at the destination, restore and start it at the source."""
 
+from kilonova.conductor.workflow_engine.effects import Effect, SendToAgent
 from kilonova.conductor.workflow_engine.run import Run
+from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.step_kinds import one_way, writes
 from kilonova.conductor.workflow_engine.workflow import Workflow
 from kilonova.conductor.workflows.endings import settled
-from kilonova.conductor.workflows.move_steps import abandon, bind_at_home, return_home
-from kilonova.conductor.workflows.moves import MoveFacts, migration_of
-from kilonova.conductor.workflows.network_steps import guest_made, plugged_step, ports_step, resume_step
+from kilonova.conductor.workflows.move_steps import abandon
+from kilonova.conductor.workflows.moves import MoveFacts, guest_at_home, migration_of
+from kilonova.conductor.workflows.network_steps import (
+    guest_made,
+    held,
+    plugged_step,
+    ports_step,
+    rebind_anyway,
+    resume_step,
+)
 from kilonova.db import moves
 from kilonova.db.core.transaction import Transaction
+from kilonova.messaging.messages import ReturnHome
 from kilonova.model.instance import PowerState
 from kilonova.model.transitions import TRANSITIONS
+
+
+def _bind_ports(services: Services, run: Run[MoveFacts]) -> Effect:
+    return rebind_anyway(services, run, run.facts.source, starts=run.facts.runs_there)
+
+
+def _return_home(services: Services, run: Run[MoveFacts]) -> Effect:
+    facts, guest = run.facts, held(guest_at_home(services, run), run.facts)
+    return SendToAgent(facts.source, ReturnHome(run.step_id, guest, facts.runs_there))
 
 
 def _switch_back(tx: Transaction, run: Run[MoveFacts]) -> None:
@@ -29,8 +48,8 @@ REVERT_RESIZE: Workflow[MoveFacts] = Workflow(
     (
         one_way("abandon", abandon, event="compute_revert_resize"),
         one_way("switch-back", writes(_switch_back)),
-        ports_step(bind_at_home, event=_EVENT),
-        one_way("return-home", return_home, on_reply=guest_made, event=_EVENT),
+        ports_step(_bind_ports, event=_EVENT),
+        one_way("return-home", _return_home, on_reply=guest_made, event=_EVENT),
         plugged_step(_EVENT, may_fail=False),
         resume_step(_EVENT),
     ),

@@ -5,6 +5,9 @@ from dataclasses import replace
 from datetime import timedelta
 
 from kilonova.conductor.operations.external_events import ExternalEvents
+from kilonova.conductor.operations.interfaces import Interfaces
+from kilonova.conductor.operations.network_caches import NetworkCaches
+from kilonova.conductor.operations.outcomes import Outcomes
 from kilonova.conductor.operations.starting import Starter
 from kilonova.conductor.workflow_engine.effects import AwaitEvents, Completed, Effect
 from kilonova.conductor.workflow_engine.run import Interrupt, Run
@@ -41,7 +44,9 @@ FLOW = workflow(step("wait", wait, note), step("end"))
 
 def test_a_step_runs_again_as_soon_as_an_event_is_stored(sqlite: Database) -> None:
     bench = Workbench(sqlite, [FLOW])
-    events = ExternalEvents(Starter(bench.runner.services, bench.runner))
+    starter = Starter(bench.runner.services, bench.runner)
+    interfaces = Interfaces(starter, Outcomes(sqlite, 1.0, 1))
+    events = ExternalEvents(starter, interfaces, NetworkCaches(starter, interfaces.lose))
     row = bench.begin(FLOW)
     for port in ("one", "two"):
         stored = bench.row(row)

@@ -53,7 +53,7 @@ class ColdMoves:
             if not power_on and kept is not None:
                 back = replace(back, state=PowerState.SHUTDOWN)
             elif power_on and back.state not in AWAKE:
-                back = back.booted("start")
+                back = self.hypervisor.started(back, guest, "start")
             self.hypervisor.guests.put(guest.uuid, guest=back, kept=None)
             return back.state
 

@@ -152,15 +152,21 @@ class SimulatedHypervisor:
         elif source not in {None, self.host.name}:
             self.disks.take_from(str(source), guest.uuid)
         made = SimulatedGuest.of(guest, state, origin)
+        if state is PowerState.RUNNING:
+            made = self.started(made, guest, "first start")
         self.drives.end_rescue(guest.uuid)
         self.drives.make(guest)
         try:
-            self.guests.put(
-                guest.uuid, guest=made.booted("first start") if state is PowerState.RUNNING else made, **also
-            )
+            self.guests.put(guest.uuid, guest=made, **also)
         except DriverError:
             self.drives.keep_only(self.guests.places.keys())
             raise
+
+    def started(self, made: SimulatedGuest, guest: GuestSpec, how: str) -> SimulatedGuest:
+        """Return a guest after its start: running, or paused if the host waits until its ports are plugged."""
+        booted = made.booted(how)
+        is_held = guest.starts_paused and self.host.starts_paused
+        return replace(booted, state=PowerState.PAUSED) if is_held else booted
 
     def is_to_fail(self, what: str) -> bool:
         left = self.failures_left[what]
