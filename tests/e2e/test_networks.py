@@ -40,7 +40,7 @@ def test_every_project_sees_both_first_networks(stock: StockCloud) -> None:
 
 
 def _fixed(stock: StockCloud, server: str) -> list[str]:
-    """Return the IPv4 addresses of a server on the network ``private``."""
+    """Return the IPv4 addresses of a server on the network ``private``, with floating ones."""
     return [each for each in stock.show("server", "show", server, cloud=DEMO)["addresses"]["private"] if "." in each]
 
 
@@ -67,7 +67,7 @@ def test_a_server_gets_and_loses_ports_and_groups(stock: StockCloud) -> None:
     stock.together(("port", "delete", "mine"), ("security", "group", "delete", "web"), cloud=DEMO)
 
 
-def test_a_server_that_names_no_network_gets_addresses_of_both_versions(stock: StockCloud) -> None:
+def test_a_server_that_names_no_network_gets_addresses_of_both_versions_and_a_floating_one(stock: StockCloud) -> None:
     create = ("server", "create", "--flavor", "m1.tiny", "--image", "tiny", "--wait", "first")
     server = stock.show(*create, cloud=DEMO)
     four, six = sorted(server["addresses"]["private"], key=len)
@@ -75,6 +75,9 @@ def test_a_server_that_names_no_network_gets_addresses_of_both_versions(stock: S
     assert six.startswith("fd")
     (port,) = stock.show("port", "list", "--device-id", server["id"])
     assert port["Status"] == "ACTIVE"
+    floating = stock.show("floating", "ip", "create", "public", cloud=DEMO)["floating_ip_address"]
+    stock.do("server", "add", "floating", "ip", "first", floating, cloud=DEMO)
+    wait_until(lambda: floating in _fixed(stock, "first"), "the floating address to be shown", at_most_s=60)
     stock.do("server", "delete", "--wait", "first", cloud=DEMO)
     assert stock.show("port", "list", "--device-id", server["id"]) == []
 
