@@ -215,7 +215,7 @@ def _on_networks(starter: Starter) -> Starter:
 
 #: Kind of workflow with steps for ports → the starter that is also used for a server with ports.
 WITH_NETWORKS: Mapping[str, str] = {
-    "delete": "resized",
+    "delete": "",
     "soft-delete": "",
     "hard-reboot": "gone",
     "rebuild": "",

@@ -67,7 +67,8 @@ class Completed(Generic[F]):
 
     ``durable``: False for a step that had nothing to do. Its completion is not journalled before the next step starts,
     unless the next step has an undo (:meth:`Workflow.may_lag`).
-    ``final``: skip the remaining steps and settle the server.
+    ``final``: skip the remaining steps and settle the server. ``memo``: data that this process caches for the workflow;
+    None: unchanged.
     """
 
     facts: F | None = None
@@ -75,6 +76,7 @@ class Completed(Generic[F]):
     durable: bool = True
     final: bool = False
     power_state: PowerState | None = None
+    memo: Any = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,8 @@ def completed(services: Services, workflow: Workflow[Any], run: Run[HasHost], ef
     step = workflow.step(run.row.step)
     after = None if effect.final else workflow.after(run, effect.facts)
     known = run if effect.facts is None else replace(run, facts=effect.facts)
+    if effect.memo is not None:
+        known = replace(known, memo=effect.memo)
     writes = _writes(effect.write, run)
     goes_on = after is not None and workflow.step(after.step).event == step.event
     ended = None if goes_on else _event(workflow, step, known, SUCCESS)

@@ -23,6 +23,7 @@ from kilonova.conductor.workflow_engine.effects import (
     Completed,
     Effect,
     Ended,
+    Failed,
     Gone,
     Restarted,
     SendToAgent,
@@ -38,13 +39,15 @@ from kilonova.conductor.workflows.endings import leave_behind
 from kilonova.conductor.workflows.guest_description import new_guest
 from kilonova.conductor.workflows.network_steps import PlugWait
 from kilonova.conductor.workflows.release import release_claim
-from kilonova.db import compute_nodes, instances, request_specs
+from kilonova.db import compute_nodes, instance_networks, instances, request_specs
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.instances import Activation
 from kilonova.messaging.messages import DestroyGuest, FaultOf, SpawnGuest, StepReply
 from kilonova.model.instance import Fault, Instance, TaskState
+from kilonova.model.network_info import NetworkInfo
 from kilonova.model.request_spec import StoredRequest
 from kilonova.model.transitions import TRANSITIONS
+from kilonova.network import ports
 
 LOG = logging.getLogger(__name__)
 
@@ -73,10 +76,14 @@ class BuildFacts:
 
 @dataclass(frozen=True, slots=True)
 class BuildMemo:
-    """In-memory cache of a build: its server and the stored request."""
+    """In-memory cache of a build: its server and the stored request.
+
+    ``vifs``: the interfaces of the server, after its ports were made; None before.
+    """
 
     instance: Instance
     request: StoredRequest
+    vifs: NetworkInfo | None = None
 
 
 # --- claim ------------------------------------------------------------------------------------------------------------
@@ -141,6 +148,26 @@ def _release(services: Services, run: Run[BuildFacts]) -> Effect:
     return Completed(begun_again, release)
 
 
+# --- ports ------------------------------------------------------------------------------------------------------------
+
+
+def _make_ports(services: Services, run: Run[BuildFacts]) -> Effect:
+    """Create or take the ports of a new server and bind them to its host."""
+    memo = memos(services, [run]).get(run.row.uuid)
+    host = run.facts.host
+    if memo is None or host is None:
+        return Gone()
+    with services.database.read() as connection:
+        request = instance_networks.request_of(connection, run.instance_uuid)
+        owner = network_steps.owner_of(services, connection, memo.instance, host)
+    # After a failed host, a request whose response was lost may have made a port after the ports were removed.
+    repeated = run.repeated or bool(run.facts.tried)
+    made = network_steps.bind(
+        services, run, lambda: ports.create_ports(services.network, owner, request, host, repeated=repeated)
+    )
+    return made if isinstance(made, Failed) else made.completed(replace(memo, vifs=made.info))
+
+
 # --- spawn ------------------------------------------------------------------------------------------------------------
 
 
@@ -150,8 +177,8 @@ def _spawn(services: Services, run: Run[BuildFacts]) -> Effect:
         return Gone()
     host = run.facts.host
     assert host is not None
-    has_no_interfaces = None if run.facts.networks else ()
-    guest = new_guest(services, host, memo.instance, memo.request, run.row.since, vifs=has_no_interfaces)
+    vifs = memo.vifs if run.facts.networks else ()
+    guest = new_guest(services, host, memo.instance, memo.request, run.row.since, vifs=vifs)
     return SendToAgent(host, SpawnGuest(run.step_id, network_steps.held(guest, run.facts)))
 
 
@@ -264,9 +291,7 @@ BUILD = Workflow(
     BuildFacts,
     (
         Step("claim", do=_claim, undo=_release),
-        network_steps.ports_step(
-            network_steps.make_ports, network_steps.remove_ports, event=_EVENT, shows=TaskState.NETWORKING
-        ),
+        network_steps.ports_step(_make_ports, network_steps.remove_ports, event=_EVENT, shows=TaskState.NETWORKING),
         Step(
             "spawn",
             do=_spawn,

@@ -17,7 +17,7 @@ from kilonova.conductor.workflow_engine.run import Failure, Interrupt, Run
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.step_kinds import one_way, sends
 from kilonova.conductor.workflow_engine.workflow import Step, Workflow
-from kilonova.conductor.workflows.network_steps import FAULTS_OF_REQUESTS, owner_of, read, refusal
+from kilonova.conductor.workflows.network_steps import FAULTS_OF_REQUESTS, read, refusal
 from kilonova.db import instance_networks, instances, network_events
 from kilonova.db.core.transaction import Transaction
 from kilonova.errors import PortBindingFailed, Unavailable
@@ -56,13 +56,14 @@ class DetachFacts:
 
 def _make_port(services: Services, run: Run[AttachFacts]) -> Effect:
     """Create or take the port. The user waits for the result, so an absent network service fails the attach."""
-    facts, server = run.facts, read(services, run.instance_uuid)
+    facts, server = run.facts, read(services, run.instance_uuid, run.facts.host)
     if facts.network.port_id is not None and find_vif(server.info, facts.network.port_id) is not None:
         error = PortInUse(facts.network.port_id)
         return Failed(replace(refusal(error, facts.host), undone=True))
-    owner = owner_of(services, server.instance, facts.host)
     try:
-        vif = ports.attach_port(services.network, owner, server.info, facts.network, facts.host, repeated=run.repeated)
+        vif = ports.attach_port(
+            services.network, server.owner, server.info, facts.network, facts.host, repeated=run.repeated
+        )
     except FAULTS_OF_REQUESTS as error:
         return Failed(refusal(error, facts.host))
     except PortBindingFailed as error:
@@ -73,12 +74,11 @@ def _make_port(services: Services, run: Run[AttachFacts]) -> Effect:
 
 
 def _remove_new_port(services: Services, run: Run[AttachFacts]) -> Effect:
-    facts, server = run.facts, read(services, run.instance_uuid)
-    owner = owner_of(services, server.instance, facts.host)
+    facts, server = run.facts, read(services, run.instance_uuid, run.facts.host)
     if facts.vif is None:
-        ports.undo_attach(services.network, owner, server.info, facts.network)
+        ports.undo_attach(services.network, server.owner, server.info, facts.network)
     else:
-        ports.detach_port(services.network, owner, facts.vif)
+        ports.detach_port(services.network, server.owner, facts.vif)
     return Completed(durable=False)
 
 
@@ -100,7 +100,7 @@ def _attached(tx: Transaction, run: Run[AttachFacts], _power_state: PowerState |
 
 def _unplug(services: Services, run: Run[DetachFacts]) -> Effect:
     facts = run.facts
-    vif = find_vif(read(services, run.instance_uuid).info, facts.port_id)
+    vif = find_vif(read(services, run.instance_uuid, None).info, facts.port_id)
     if vif is None:
         return Completed(final=True)
     message = DetachInterface(run.step_id, run.instance_uuid, vif)
@@ -113,9 +113,9 @@ def _unplugged(_services: Services, run: Run[DetachFacts], reply: StepReply) -> 
 
 def _remove_port(services: Services, run: Run[DetachFacts]) -> Effect:
     facts = run.facts
-    server = read(services, run.instance_uuid)
+    server = read(services, run.instance_uuid, facts.host)
     if facts.vif is not None:
-        ports.detach_port(services.network, owner_of(services, server.instance, facts.host), facts.vif)
+        ports.detach_port(services.network, server.owner, facts.vif)
     return Completed()
 
 

@@ -30,7 +30,7 @@ from kilonova.conductor.workflows.moves import (
     migration_of,
     source,
 )
-from kilonova.conductor.workflows.network_steps import FAULTS_OF_REQUESTS, owner_of, ports_step, read, refusal, store
+from kilonova.conductor.workflows.network_steps import FAULTS_OF_REQUESTS, ports_step, read, refusal, store
 from kilonova.db import moves
 from kilonova.db.core.transaction import Transaction
 from kilonova.errors import NotFound, PortBindingFailed
@@ -58,10 +58,9 @@ def _prepare(services: Services, run: Run[MoveFacts]) -> Effect:
 
 def _bind_twice(services: Services, run: Run[MoveFacts]) -> Effect:
     """Bind the ports to the destination as well, without a change of their traffic."""
-    facts, server = run.facts, read(services, run.instance_uuid)
-    owner = owner_of(services, server.instance, facts.host)
+    facts, server = run.facts, read(services, run.instance_uuid, run.facts.host)
     try:
-        there = bindings.prepare(services.network, owner, server.info, facts.host)
+        there = bindings.prepare(services.network, server.owner, server.info, facts.host)
     except PortBindingFailed as error:
         return Failed(Failure(error.message, host=facts.host))
     except FAULTS_OF_REQUESTS as error:
@@ -70,21 +69,20 @@ def _bind_twice(services: Services, run: Run[MoveFacts]) -> Effect:
 
 
 def _unbind_there(services: Services, run: Run[MoveFacts]) -> Effect:
-    facts, server = run.facts, read(services, run.instance_uuid)
-    bindings.remove(services.network, owner_of(services, server.instance, facts.source), server.info, facts.host)
+    facts, server = run.facts, read(services, run.instance_uuid, run.facts.host)
+    bindings.remove(services.network, server.owner, server.info, facts.host)
     return Completed(replace(facts, vifs_there=()))
 
 
 def _activate_bindings(services: Services, run: Run[MoveFacts]) -> Effect:
     """Activate the bindings to the destination and remove those to the source. The guest has left the source."""
-    facts, server = run.facts, read(services, run.instance_uuid)
-    owner = owner_of(services, server.instance, facts.host)
+    facts, server = run.facts, read(services, run.instance_uuid, run.facts.host)
     try:
-        info = bindings.activate(services.network, owner, server.info, facts.host)
+        info = bindings.activate(services.network, server.owner, server.info, facts.host)
     except NotFound:  # an operator has removed the binding
         LOG.warning("Server %s: a port is bound to host %s anew", run.instance_uuid, facts.host)
-        info = ports.rebind(services.network, owner, server.info, facts.host)
-    bindings.remove(services.network, owner, server.info, facts.source)
+        info = ports.rebind(services.network, server.owner, server.info, facts.host)
+    bindings.remove(services.network, server.owner, server.info, facts.source)
     return Completed(replace(facts, vifs_there=()), store(info))
 
 

@@ -19,6 +19,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
+from sqlalchemy.engine import Connection
+
 from kilonova.conductor.workflow_engine.effects import AwaitEvents, Completed, Effect, Failed, Write
 from kilonova.conductor.workflow_engine.run import Failure, HasHost, Interrupt, Run, ServerGoneError
 from kilonova.conductor.workflow_engine.services import Services
@@ -73,11 +75,11 @@ class Plugging(HasHost, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Networked:
-    """A server with its requested networks and its cached interfaces, as read from the database."""
+    """A server with its requested networks and its cached interfaces, and as the owner of its ports."""
 
-    instance: Instance
     request: NetworkRequest
     info: NetworkInfo
+    owner: PortOwner
 
     @property
     def of_user(self) -> frozenset[str]:
@@ -85,22 +87,21 @@ class Networked:
         return self.request.user_ports | {vif.port_id for vif in self.info if not vif.created}
 
 
-def read(services: Services, instance_uuid: str) -> Networked:
-    """Return a server with its networks, also if it is being deleted. Raises: ServerGoneError."""
+def read(services: Services, instance_uuid: str, host: str | None) -> Networked:
+    """Return a server with its networks. ``host``: the host whose zone its ports show. Raises: ServerGoneError."""
     with services.database.read() as connection:
-        instance = instances.find_any(connection, instance_uuid)
-        if instance is None:
-            raise ServerGoneError(instance_uuid)
+        try:
+            instance = instances.get_bare(connection, instance_uuid)
+        except NotFound as error:
+            raise ServerGoneError(instance_uuid) from error
         request = instance_networks.request_of(connection, instance_uuid)
-        return Networked(instance, request, instance_networks.info_of(connection, instance_uuid))
+        info = instance_networks.info_of(connection, instance_uuid)
+        return Networked(request, info, owner_of(services, connection, instance, host))
 
 
-def owner_of(services: Services, instance: Instance, host: str | None) -> PortOwner:
-    """Return a server as the owner of its ports. ``host``: its host, whose availability zone the ports show."""
-    zone = instance.availability_zone
-    if host is not None:
-        with services.database.read() as connection:
-            zone = aggregates.zones_of_hosts(connection, {host}).get(host)
+def owner_of(services: Services, connection: Connection, instance: Instance, host: str | None) -> PortOwner:
+    """Return a server as the owner of its ports. ``host``: the host whose availability zone the ports show."""
+    zone = instance.availability_zone if host is None else aggregates.zones_of_hosts(connection, {host}).get(host)
     return PortOwner(
         instance_uuid=instance.uuid,
         project_id=instance.project_id,
@@ -117,22 +118,40 @@ def store(info: NetworkInfo) -> Write:
 # --- ports ------------------------------------------------------------------------------------------------------------
 
 
-def make_ports(services: Services, run: Run[Any]) -> Effect:
-    """Create or take the ports of a new server and bind them to its host."""
-    server, host = read(services, run.instance_uuid), run.facts.host
-    owner = owner_of(services, server.instance, host)
-    # After a failed host, a request whose response was lost may have made a port after the ports were removed.
-    repeated = run.repeated or bool(run.facts.tried)
-    return _bind(
-        services, run, lambda: ports.create_ports(services.network, owner, server.request, host, repeated=repeated)
-    )
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Ports that were bound to a host. ``info``: the interfaces; ``facts``: the facts of the workflow afterwards."""
+
+    info: NetworkInfo
+    facts: Any
+
+    def completed(self, memo: Any = None) -> Completed[Any]:
+        """Return the effect of the step. ``memo``: as in :class:`Completed`."""
+        return Completed(self.facts, store(self.info), memo=memo)
+
+
+def bind(services: Services, run: Run[Any], change: Callable[[], NetworkInfo], *, waits: bool = True) -> Bound | Failed:
+    """Bind ports to the host of the facts. ``change``: does so and returns the interfaces.
+
+    ``waits``: the workflow waits until the ports are plugged. Raises: Unavailable, so that the step is retried.
+    """
+    since = services.database.clock.now()
+    try:
+        info = change()
+    except PortBindingFailed as error:
+        return Failed(Failure(error.message, host=run.facts.host))
+    except FAULTS_OF_REQUESTS as error:
+        return Failed(refusal(error, run.facts.host))
+    inactive = tuple(vif.port_id for vif in info if not vif.active)
+    wait = PlugWait(inactive, since) if waits and inactive and services.vif_plugging_timeout_s > 0 else None
+    return Bound(info, replace(run.facts, plugging=wait))
 
 
 def rebind(services: Services, run: Run[Any], host: str, *, starts: bool = True) -> Effect:
     """Bind the ports of a server to another host. ``starts``: the guest will run there, so its ports are plugged."""
-    server = read(services, run.instance_uuid)
-    owner = owner_of(services, server.instance, host)
-    return _bind(services, run, lambda: ports.rebind(services.network, owner, server.info, host), waits=starts)
+    server = read(services, run.instance_uuid, host)
+    bound = bind(services, run, lambda: ports.rebind(services.network, server.owner, server.info, host), waits=starts)
+    return bound if isinstance(bound, Failed) else bound.completed()
 
 
 def rebind_anyway(services: Services, run: Run[Any], host: str, *, starts: bool = False) -> Effect:
@@ -147,46 +166,25 @@ def rebind_anyway(services: Services, run: Run[Any], host: str, *, starts: bool 
     if not isinstance(effect, Failed):
         return effect
     LOG.warning("Server %s: ports are not bound to host %s: %s", run.instance_uuid, host, effect.failure.message)
-    server = read(services, run.instance_uuid)
-    return Completed(
-        write=store(ports.refresh(services.network, owner_of(services, server.instance, host), server.info))
-    )
+    server = read(services, run.instance_uuid, host)
+    return Completed(write=store(ports.refresh(services.network, server.owner, server.info)))
 
 
 def unbind(services: Services, run: Run[Any]) -> Effect:
     """Disconnect the ports of a server from its former host, unless another action is waiting."""
     if run.interrupted is not None:
         return Completed(durable=False)
-    server = read(services, run.instance_uuid)
-    return Completed(
-        write=store(ports.unbind(services.network, owner_of(services, server.instance, None), server.info))
-    )
+    server = read(services, run.instance_uuid, None)
+    return Completed(write=store(ports.unbind(services.network, server.owner, server.info)))
 
 
 def unbind_again(services: Services, run: Run[Any]) -> Effect:
     """Undo hook: disconnect the ports of a server that has no host again. A deleted server loses its ports anyway."""
     if run.interrupt is Interrupt.DELETE:
         return Completed(durable=False)
-    server = read(services, run.instance_uuid)
-    info = ports.unbind(services.network, owner_of(services, server.instance, None), server.info)
+    server = read(services, run.instance_uuid, None)
+    info = ports.unbind(services.network, server.owner, server.info)
     return Completed(replace(run.facts, plugging=None), store(info))
-
-
-def _bind(services: Services, run: Run[Any], change: Callable[[], NetworkInfo], *, waits: bool = True) -> Effect:
-    """Return the effect of a change that binds ports to the host of the facts; ``change`` returns the interfaces.
-
-    ``waits``: the workflow waits until the ports are plugged. Raises: Unavailable, so that the step is retried.
-    """
-    since = services.database.clock.now()
-    try:
-        info = change()
-    except PortBindingFailed as error:
-        return Failed(Failure(error.message, host=run.facts.host))
-    except FAULTS_OF_REQUESTS as error:
-        return Failed(refusal(error, run.facts.host))
-    inactive = tuple(vif.port_id for vif in info if not vif.active)
-    wait = PlugWait(inactive, since) if waits and inactive and services.vif_plugging_timeout_s > 0 else None
-    return Completed(replace(run.facts, plugging=wait), store(info))
 
 
 def refusal(error: KilonovaError, host: str | None) -> Failure:
@@ -198,8 +196,10 @@ def refusal(error: KilonovaError, host: str | None) -> Failure:
 
 def remove_ports(services: Services, run: Run[Any]) -> Effect:
     """Delete the ports that were made for a server, and release those of the user. Ports that are gone are no error."""
-    server = read(services, run.instance_uuid)
-    ports.delete_ports(services.network, owner_of(services, server.instance, None), server.of_user)
+    server = read(services, run.instance_uuid, None)
+    if not server.request.networks and not server.info:
+        return Completed(durable=False)  # the workflow began while another one might have attached an interface
+    ports.delete_ports(services.network, server.owner, server.of_user)
     facts = replace(run.facts, plugging=None) if hasattr(run.facts, "plugging") else None
     return Completed(facts, _forget)
 
@@ -283,8 +283,8 @@ def _await_plugged(services: Services, run: Run[Any], *, is_fatal: bool) -> Effe
         return Completed(write=_note_plugged(services, run, frozenset(heard)))
     if not failed and wait.until is not None and services.database.clock.now() < wait.until:
         return AwaitEvents(wait.until)
-    server = read(services, run.instance_uuid)
-    info = ports.refresh(services.network, owner_of(services, server.instance, run.facts.host), server.info)
+    server = read(services, run.instance_uuid, run.facts.host)
+    info = ports.refresh(services.network, server.owner, server.info)
     inactive = [vif.port_id for vif in info if vif.port_id in wait.ports and not vif.active]
     if inactive and is_fatal:
         why = f"Not plugged after {services.vif_plugging_timeout_s:g} s: {', '.join(inactive)}."
@@ -296,7 +296,7 @@ def _await_plugged(services: Services, run: Run[Any], *, is_fatal: bool) -> Effe
 
 def _note_plugged(services: Services, run: Run[Any], plugged: frozenset[str]) -> Write:
     """Return the write that marks ports as active in the cache, and deletes the events."""
-    info = read(services, run.instance_uuid).info
+    info = read(services, run.instance_uuid, None).info
     active = tuple(replace(vif, active=vif.active or vif.port_id in plugged) for vif in info)
 
     def write(tx: Transaction, run: Run[Any]) -> None:

@@ -23,7 +23,7 @@ from kilonova.conductor.workflow_engine.workflow import Do, Step, Workflow
 from kilonova.conductor.workflows.endings import failed_at_host, settled
 from kilonova.conductor.workflows.guest_description import describe
 from kilonova.conductor.workflows.host_facts import NetworkedHostFacts
-from kilonova.conductor.workflows.network_steps import owner_of, ports_step, read, store
+from kilonova.conductor.workflows.network_steps import ports_step, read, store
 from kilonova.db import instances
 from kilonova.errors import KilonovaError
 from kilonova.messaging.messages import RebootGuest, StepReply
@@ -42,10 +42,10 @@ def _soft(_services: Services, run: Run[NetworkedHostFacts]) -> Effect:
 
 def _look_up_ports(services: Services, run: Run[NetworkedHostFacts]) -> Effect:
     """Renew the interfaces of the server. A network service that is away does not prevent the reboot."""
-    host, server = run.facts.host, read(services, run.instance_uuid)
-    owner = owner_of(services, server.instance, host)
+    host = run.facts.host
+    server = read(services, run.instance_uuid, host)
     try:
-        info = ports.rebind(services.network, owner, server.info, host)
+        info = ports.rebind(services.network, server.owner, server.info, host)
     except KilonovaError as error:
         LOG.warning("Server %s: ports not looked up: %s [%s]", run.instance_uuid, error.message, run.request_id)
         return Completed()
