@@ -16,6 +16,7 @@ from kilonova.bundled_services.ovn import Ovn
 from kilonova.errors import ConfigurationError
 from kilonova.identifiers import new_uuid
 from kilonova.model.network_info import Vif, VifNetwork
+from support.external_network import external_network
 from support.libvirt_node import LibvirtNode
 from support.libvirt_place import LibvirtPlace
 from support.ovn_cloud import OvnCloud, Station, listen_in, reaches
@@ -37,11 +38,12 @@ time.sleep(600)
 
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OvnCloud]:
-    made = OvnCloud(tmp_path_factory.mktemp("ovn"))
-    made.ovn.start()
-    made.switch("net", **{name: f"{mac} {ip}" for name, mac, ip in zip("ab", MACS, ADDRESSES, strict=True)})
-    yield made
-    made.ovn.stop()
+    with external_network():
+        made = OvnCloud(tmp_path_factory.mktemp("ovn"))
+        made.ovn.start()
+        made.switch("net", **{name: f"{mac} {ip}" for name, mac, ip in zip("ab", MACS, ADDRESSES, strict=True)})
+        yield made
+        made.ovn.stop()
 
 
 @pytest.fixture(scope="module")

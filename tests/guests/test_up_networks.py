@@ -13,8 +13,9 @@ from urllib.request import urlopen
 
 import pytest
 
-from kilonova.bundled_services.host_network import HostNetwork
+from kilonova.bundled_services.host_network import HostNetwork, run
 from kilonova.bundled_services.libvirtd import Libvirtd
+from support.external_network import external_network
 from support.stock_cloud import StockCloud
 from support.supervisor import Supervisor
 from support.waiting import wait_until
@@ -30,10 +31,12 @@ def supervisor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Supervisor]
     assert IMAGE.exists(), "type: tools/network_guest.sh"
     folder = tmp_path_factory.mktemp("networks") / "data"
     supervisor = Supervisor(folder, arguments=("--hypervisor", "libvirt", "--networks"))
-    yield supervisor.start().until_ready()
-    supervisor.stop()
-    Libvirtd(folder / "libvirt").end_guests()
-    HostNetwork(folder, "").remove()
+    with external_network():
+        yield supervisor.start().until_ready()
+        supervisor.stop()
+        Libvirtd(folder / "libvirt").end_guests()
+        for namespace in namespaces(folder):
+            run("ip", "netns", "delete", namespace)
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +56,12 @@ def addresses(stock: StockCloud) -> dict[str, str]:
     for name in names:
         stock.do("server", "create", "--flavor", "net", "--image", "net", "--wait", name)
     return {name: stock.show("server", "show", name)["addresses"]["private"][0] for name in names}
+
+
+def namespaces(folder: Path) -> list[str]:
+    """Return the names of the network namespaces of a cloud."""
+    digest = HostNetwork(folder, "").name.rpartition("-")[2]
+    return [file.name for file in Path("/run/netns").glob(f"kn-*-{digest}")]
 
 
 def said(stock: StockCloud, server: str, pattern: str) -> list[str]:
@@ -130,6 +139,6 @@ def test_nothing_is_left_when_the_guests_are_stopped(supervisor: Supervisor, sto
         stock.do("server", "delete", "--wait", name)
     assert not [each for each in stock.show("port", "list") if each["Name"] in {"first", "second"}]
     supervisor.stop()
-    network = HostNetwork(supervisor.folder, "")
-    wait_until(lambda: not Path("/sys/class/net", network.external).exists(), "the cables to be removed")
-    assert not list(Path("/run/netns").glob(f"kn-*{network.name.rpartition('-')[2]}"))
+    cable = Path("/sys/class/net", HostNetwork(supervisor.folder, "").external)
+    wait_until(lambda: not cable.exists(), "the cables to be removed")
+    assert not namespaces(supervisor.folder)

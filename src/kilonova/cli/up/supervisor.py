@@ -9,7 +9,7 @@
                ├── kilonova api  compute and placement, hosts
                ├── kilonova console-proxy  consoles, http://HOST:6080 and ws://HOST:6083 (``consoles.py``)
                ├── with --agents, the broker and the agent processes, which then run the hosts (``agents.py``)
-               └── with --hypervisor libvirt, the libvirtd of a host of real guests (``libvirt.py``)
+               └── with --hypervisor libvirt, the libvirtd of a host of real guests, and their networks (``libvirt.py``)
 
 One folder holds all data. All children stop when the supervisor stops, even by SIGKILL. A child that exits is started
 again (``supervision.py``). If its restarts fail again and again, or if its first start fails, all children are stopped.
