@@ -99,6 +99,8 @@ def _disturbed(kind: str, first: str) -> Iterator[Course]:
     for step in workflow.steps:
         if step.name in _OF_NETWORKS and not has_networks:
             continue
+        if (kind, step.name) in _REACHED_FROM and has_networks:
+            continue
         from_where = first if has_networks else _REACHED_FROM.get((kind, step.name), first)
         if workflow.can_walk_back(step.name) and (kind, step.name) != _MAKES_ANEW:
             yield Course(kind, from_where, breaks=step.name, refused=True)
@@ -129,6 +131,8 @@ def _faulty(kind: str, starter: str) -> Iterator[Course]:
 
 #: Steps that only servers with networks have.
 _OF_NETWORKS = {"ports", "bindings", "plugged", "resume"}
+#: Steps that a resuming process passes over if the ports are plugged by then, so that their failure has no certain end.
+_PASSED_OVER = {"plugged", "resume"}
 #: Steps that call the network service.
 _CALLING = {"port", "ports", "bindings"}
 
@@ -152,6 +156,8 @@ def cases_of(seen: Mapping[Course, Seen]) -> list[Case]:
     """Return the kill points of each course, without those that its undisturbed course passes too."""
     cases = []
     for course, whole in seen.items():
+        if course.breaks in _PASSED_OVER:
+            continue
         known = set() if course == course.undisturbed else set(seen[course.undisturbed].points)
         points = [point for point in dict.fromkeys(whole.points) if point not in known and point.nth < _MOST_OFTEN]
         # a kill before the request is stored leaves nothing that repairs the state

@@ -137,8 +137,7 @@ class Ground:
         """Return the states allowed after a kill. The initial state is allowed only if the request was not answered."""
         whole, plain = self.seen[case.course], self.seen[case.course.undisturbed]
         is_deleted = case.course.why is Interrupt.DELETE and begun["delete"]
-        # A resuming process that finds the ports plugged passes over the steps that wait for them.
-        fails = case.course.breaks and case.course.breaks not in {"plugged", "resume"} and begun["main"]
+        fails = case.course.breaks and begun["main"]
         worlds = [whole.after] if is_deleted or fails else [whole.after, plain.after]
         return worlds if begun["answered"] else [*worlds, whole.before]
 

@@ -217,7 +217,7 @@ def _on_networks(starter: Starter) -> Starter:
 WITH_NETWORKS: Mapping[str, str] = {
     "delete": "",
     "soft-delete": "",
-    "hard-reboot": "gone",
+    "hard-reboot": "",
     "rebuild": "",
     "resize": "",
     "migrate": "",

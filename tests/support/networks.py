@@ -54,7 +54,10 @@ def _check_of_user(neutron: FakeNeutron) -> None:
 
 
 def shown_networks(cell: Cell, uuid: str) -> list[Any]:
-    """Return the interfaces of a server without ids: network, created or not, active or not, host."""
+    """Return the interfaces of a server without ids: network, created or not, host of the port.
+
+    Whether a port counts as plugged is left out: an event may come while the process is dead.
+    """
     assert cell.neutron is not None
     hosts = {port["id"]: port["binding:host_id"] for port in cell.neutron.ports_of(uuid)}
-    return [[vif.network.label, vif.created, vif.active, hosts.get(vif.port_id)] for vif in cell.interfaces(uuid)]
+    return [[vif.network.label, vif.created, hosts.get(vif.port_id)] for vif in cell.interfaces(uuid)]

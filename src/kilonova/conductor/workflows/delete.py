@@ -119,6 +119,7 @@ DELETE = Workflow(
     unwound=lambda *_: Ended(_failed),
     action="delete",
     done="deleted",
+    point_of_no_return="destroy-elsewhere",
     overtaken_by=frozenset(),
     urgent=True,
 )

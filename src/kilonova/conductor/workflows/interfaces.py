@@ -107,6 +107,14 @@ def _unplug(services: Services, run: Run[DetachFacts]) -> Effect:
     return SendToAgent(facts.host, message, facts=replace(facts, vif=vif))
 
 
+def _plug_again(services: Services, run: Run[DetachFacts]) -> Effect:
+    """Undo hook: the guest keeps the interface, also if its host reported an error after it was removed."""
+    vif = find_vif(read(services, run.instance_uuid, None).info, run.facts.port_id)
+    if vif is None or run.interrupt is Interrupt.DELETE:
+        return Completed(durable=False)
+    return SendToAgent(run.facts.host, AttachInterface(run.step_id, run.instance_uuid, vif))
+
+
 def _unplugged(_services: Services, run: Run[DetachFacts], reply: StepReply) -> Effect:
     return Completed(run.facts) if reply.error is None else Failed(Failure.of(reply))
 
@@ -153,7 +161,7 @@ DETACH_INTERFACE: Workflow[DetachFacts] = Workflow(
     "detach-interface",
     DetachFacts,
     (
-        one_way("unplug", _unplug, on_reply=_unplugged, event=_DETACH_EVENT, repeats=True),
+        Step("unplug", do=_unplug, undo=_plug_again, on_reply=_unplugged, event=_DETACH_EVENT, repeats=True),
         one_way("port", _remove_port, event=_DETACH_EVENT, blocking=True),
     ),
     TRANSITIONS["detach-interface"],
