@@ -85,7 +85,7 @@ class HostNetwork:
         """Remove the namespace and its cables; no error if they are absent."""
         if self.file.exists():
             run("ip", "netns", "delete", self.name)
-        for cable in (self.external, self.consoles):  # the kernel removes them some time after the namespace
+        for cable in (self.external, self.consoles):  # the kernel itself would remove them later
             if Path("/sys/class/net", cable).exists():
                 try_run("ip", "link", "delete", cable)
 

@@ -155,7 +155,7 @@ def _enter_network(file: str) -> None:
     """Enter a network namespace. Call this in a mount namespace of this process: its /sys is replaced."""
     with open(file, "rb") as namespace:  # noqa: PTH123 - only the descriptor is needed
         _check(_libc.setns(namespace.fileno(), _CLONE_NEWNET), f"entering {file}")
-    # the devices of the former network namespace are those of the present /sys
+    # the present /sys shows the devices of the former network namespace
     _check(_libc.mount(b"sysfs", b"/sys", b"sysfs", ctypes.c_ulong(0), None), "mount of /sys")
 
 

@@ -68,7 +68,7 @@ def _askers(guests: Iterable[Row]) -> dict[str, Asker]:
 
 
 def _members(value: object) -> tuple[str, ...]:
-    """Return a set of ids; a set with one member may be written as this member."""
+    """Return the ids in a set; the database may represent a set with one id by this id alone."""
     return value if isinstance(value, tuple) else (str(value),)
 
 

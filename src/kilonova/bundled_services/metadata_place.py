@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The place where the metadata service of one network listens: an unnamed network namespace with one device.
 
-The namespace has Neutron's metadata port of the network, and 169.254.169.254. It ends with this process, also after
-``kill -9``, and its cable to Open vSwitch ends with it.
+The device has the addresses of Neutron's metadata port in the network, and 169.254.169.254. The namespace ends when
+this process ends, also by ``kill -9``; so does the cable from the namespace to Open vSwitch.
 """
 
 import contextlib
@@ -33,7 +33,8 @@ T = TypeVar("T")
 class MetadataPlace:
     """Namespace of one network. ``guests``: name of the namespace of the guests. ``vsctl``: command of ovs-vsctl.
 
-    ``listener``: listens for the guests of the network. Raises: Unavailable; then nothing is left.
+    ``listener``: the socket on which requests of the network's guests arrive. Raises: Unavailable; then nothing is
+    left.
     """
 
     def __init__(self, network: MetadataNetwork, guests: str, vsctl: tuple[str, ...]) -> None:

@@ -20,7 +20,7 @@ _MOST_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """The metadata API of Kilonova. ``url``: its address. ``secret``: with which requests are signed."""
+    """The metadata API of Kilonova. ``url``: its address. ``secret``: the secret with which requests are signed."""
 
     url: str
     secret: str = field(repr=False)

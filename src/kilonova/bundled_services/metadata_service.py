@@ -5,7 +5,8 @@
 
     guest ── br-int ── cable ── namespace of its network: Relay ── loopback ── Kilonova's metadata API
 
-The process follows the databases of OVN and Open vSwitch. It keeps nothing: a new process makes all places again.
+The process follows the databases of OVN and Open vSwitch. It stores nothing: a new process creates all namespaces
+again.
 """
 
 import argparse
@@ -95,7 +96,10 @@ class MetadataService:
             north.close()
 
     def _adapt(self, north: OvsdbClient, switch: OvsdbClient) -> bool:
-        """Make the places equal to the networks. Return whether all could be made. Raises: Unavailable."""
+        """Remove the places of changed and removed networks, then create missing places.
+
+        Return whether every network has its place now. Raises: Unavailable.
+        """
         switches, ports = (north.read(table, columns) for table, columns in NORTHBOUND.items())
         networks = networks_of(switches, ports, switch.read("Interface", SWITCH["Interface"]))
         self._networks = {network.id: network for network in networks}

@@ -53,7 +53,7 @@ def prepare(settings: NeutronSettings) -> Callable[..., Any]:
     sqlite.lock_on_first_write()
     os.environ["OS_NEUTRON_CONFIG_DIR"] = str(folder)
     os.environ["OS_NEUTRON_CONFIG_FILES"] = "neutron.conf"
-    os.environ["ASGI_WORKERS"] = "1"  # if it is not set, Neutron processes no events of OVN
+    os.environ["ASGI_WORKERS"] = "1"  # without this variable, Neutron processes no events of OVN
     if settings.ovn is not None:
         identity = neutron_ovn.identity_of(settings.ovn.northbound)
         neutron_ovn.repair_if_new(folder, identity, is_empty=is_new)

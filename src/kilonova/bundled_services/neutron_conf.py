@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Neutron's configuration file. Each mechanism adds the options of what binds the ports and routes the packets."""
+"""Neutron's configuration file. Each mechanism adds the options for binding ports and routing packets."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -50,7 +50,7 @@ class SimulatedMechanismDriver(api.MechanismDriver):  # type: ignore[misc,unused
 
 
 def _show_association(_resource: str, _event: str, _trigger: object, payload: Any) -> None:
-    """Set the status of a floating address, which otherwise an L3 agent sets, in the database and in the answer."""
+    """Set the status of a floating address in the database and in the response. Otherwise an L3 agent sets it."""
     address = payload.latest_state
     status = constants.FLOATINGIP_STATUS_ACTIVE if address["port_id"] else constants.FLOATINGIP_STATUS_DOWN
     router = directory.get_plugin(plugin_constants.L3)

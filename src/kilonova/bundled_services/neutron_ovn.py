@@ -39,8 +39,8 @@ def repair_if_new(folder: Path, identity: str, *, is_empty: bool, repair: Callab
     """Repair the databases of OVN unless they are those of the last start.
 
     ``folder``: that of Neutron, with ``neutron.conf``. ``identity``: id of the northbound database. ``is_empty``:
-    Neutron's database is new, too, so there is nothing to repair. ``repair``: repairs, with the path of
-    ``neutron.conf``; None: a process of its own does. Raises: Unavailable.
+    Neutron's database is new, too, so there is nothing to repair. ``repair``: function that repairs the databases,
+    called with the path of ``neutron.conf``; None: a separate process repairs them. Raises: Unavailable.
     """
     mark = folder / _MARK
     if mark.exists() and mark.read_text(encoding="utf-8") == identity:

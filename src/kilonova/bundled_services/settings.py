@@ -96,9 +96,9 @@ class NeutronSettings:
 class MetadataSettings:
     """Settings of the metadata service of real guests.
 
-    ``url``: address of Kilonova's metadata API; ``secret``: with which requests to it are signed. ``northbound``,
-    ``switch``: connections to the databases of OVN and Open vSwitch. ``namespace``: name of the network namespace of
-    the guests. ``control``: path of the socket that shows that the service is ready.
+    ``url``: address of Kilonova's metadata API; ``secret``: the secret with which requests to this API are signed.
+    ``northbound``, ``switch``: connections to the databases of OVN and Open vSwitch. ``namespace``: name of the network
+    namespace of the guests. ``control``: path of the socket that shows that the service is ready.
     """
 
     url: str

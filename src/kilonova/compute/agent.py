@@ -247,7 +247,7 @@ class Agent:
         return Work(pool_of(waiting.order), lambda: self._work_off(waiting))
 
     def _call_off(self, workflow: str) -> Work | None:
-        """Return the work that cancels the order of ``workflow`` that a concurrency limit delays; None without one.
+        """Return the work that cancels an order of ``workflow`` that a concurrency limit delays; None if there is none.
 
         A newer message of the same workflow has made the delayed order obsolete.
         """

@@ -40,7 +40,8 @@ class InstanceQuery:
     ``deleted``: False: existing instances; True: deleted ones; None: both, with soft-deleted ones. ``soft_deleted``:
     whether soft-deleted instances are included; None: only if ``deleted`` is True. ``states``: pairs of vm_state and
     task_states, ORed. ``equals``: column → accepted values. ``patterns``: column → regular expression.
-    ``addresses``: IP version → regular expression that an address of this version must match; one of two is enough.
+    ``addresses``: IP version → regular expression that an address of this version must match; if two versions are
+    given, one match is enough.
     ``sort``: (column, descending) pairs; creation time and id are appended. ``zone``: zone of the host, or the
     requested zone of an instance without a host. ``moments``: column → (start, end) of the accepted times, without the
     end itself. ``metadata``: the instance has all these pairs. ``tags``: the instance has all of them; ``tags_any``:
@@ -133,7 +134,7 @@ def _found_by_patterns(
 
 
 def _may_match(version: int, pattern: str) -> Any:
-    """Return the condition for addresses of an IP version. If the database can, it also selects by the pattern."""
+    """Return the condition for addresses of an IP version, and also for the pattern if SQL can express it."""
     same_version = _A.version == version
     if _PLAIN_ADDRESS.fullmatch(pattern):
         return sa.and_(same_version, _A.address.like(f"%{pattern.replace('.', '_')}%"))

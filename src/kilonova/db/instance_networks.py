@@ -89,7 +89,7 @@ def store_info(tx: Transaction, instance_uuid: str, info: NetworkInfo) -> None:
 
 
 def set_active(tx: Transaction, instance_uuid: str, active: Mapping[str, bool]) -> None:
-    """Note of ports of a server whether they are plugged. ``active``: port id → whether it is."""
+    """Record whether ports of a server are plugged. ``active``: port id → whether the port is plugged."""
     info = info_of(tx.connection, instance_uuid)
     changed = tuple(replace(vif, active=active.get(vif.port_id, vif.active)) for vif in info)
     if changed != info:

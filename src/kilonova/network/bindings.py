@@ -29,7 +29,8 @@ _NOT_BOUND = 500
 def prepare(client: NetworkClient, owner: PortOwner, info: NetworkInfo, host: str) -> NetworkInfo:
     """Bind the ports of a server to a second host; return the interfaces as the guest needs them there.
 
-    Mechanisms see in the port's profile that it will move. Raises: PortBindingFailed, Conflict, Unavailable.
+    A mark in the profile of each port tells Neutron's mechanisms that the port will move. Raises: PortBindingFailed,
+    Conflict, Unavailable.
     """
     found = {port["id"]: port for port in ports_of(client, owner)} if info else {}
     bound = []
@@ -63,10 +64,10 @@ def activate(client: NetworkClient, owner: PortOwner, info: NetworkInfo, host: s
 
 
 def remove(client: NetworkClient, owner: PortOwner, info: NetworkInfo, host: str) -> None:
-    """Remove the inactive bindings to a host, and the mark that the ports will move. What is gone is no error."""
+    """Remove the inactive bindings to a host, and the mark that the ports will move. No error if they are absent."""
     for port in ports_of(client, owner) if info else ():
         if port[port_changes.HOST] == host:
-            continue  # the binding is active: the ports of the server are there
+            continue  # the binding to this host is the active one
         with suppress(NotFound):
             client.call("DELETE", f"/ports/{port['id']}/bindings/{host}")
         profile = port[port_changes.PROFILE] or {}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A network client that remembers networks, subnets, names of security groups, and extensions for a short time.
 
-Remembered are only resources that a list by id returned, for each token, and only those on which a server can be built:
-a network without subnets is asked for again, since its user is probably about to create one.
+Only resources that a list by id returned are remembered, separately for each token. A network without subnets is not
+remembered, because its user is probably about to create a subnet.
 """
 
 import threading

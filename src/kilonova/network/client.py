@@ -19,8 +19,8 @@ class NetworkClient(Protocol):
     ``token``: token of the user whose rights apply; the service token is sent along. None: Kilonova's own service user.
     All methods raise: NotFound (404), InvalidRequest (400), Forbidden (403; OverQuota if the message names a quota),
     Conflict (409), Unavailable (401, 5xx, no answer; the request may have been carried out). The messages are the
-    service's own. ``fields["type"]`` of an error is Neutron's name of it, such as ``IpAddressInUse``, if it sent one;
-    ``fields["status"]`` of Unavailable is the status of the response, if there was one.
+    service's own. ``fields["type"]`` of an error is Neutron's name of the error, such as ``IpAddressInUse``, if the
+    response has one; ``fields["status"]`` of Unavailable is the status of the response, if there was one.
     """
 
     def list(self, kind: str, *, token: str | None = None, **filters: object) -> Sequence[Resource]:

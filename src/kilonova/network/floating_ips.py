@@ -21,8 +21,8 @@ class FloatingIp:
     """A floating IP.
 
     ``pool``: name of its external network, or the network's id if the name is empty. ``fixed_address``, ``port_id``:
-    where it leads to; None if it is not associated. ``device_id``: device of the port, the uuid of a server for a
-    server's port.
+    the address and the port with which it is associated; None if there are none. ``device_id``: device of the port, the
+    uuid of a server for a server's port.
     """
 
     id: str
@@ -85,7 +85,7 @@ def allocate(client: NetworkClient, pool: str, *, token: str) -> FloatingIp:
 
 
 def associate(client: NetworkClient, floating_ip: FloatingIp, port_id: str, fixed_address: str, *, token: str) -> None:
-    """Let a floating IP lead to a fixed address of a port, also if it leads to another one.
+    """Associate a floating IP with a fixed address of a port, also if it is associated with another one.
 
     Raises: Conflict if the fixed address has a floating IP already; InvalidRequest; Forbidden.
     """
@@ -94,7 +94,7 @@ def associate(client: NetworkClient, floating_ip: FloatingIp, port_id: str, fixe
 
 
 def disassociate(client: NetworkClient, floating_ip: FloatingIp, *, token: str) -> None:
-    """Let a floating IP lead nowhere. The project keeps it."""
+    """Disassociate a floating IP. The project keeps it."""
     client.update("floatingips", floating_ip.id, {"port_id": None}, token=token)
 
 

@@ -16,8 +16,8 @@ _FIELDS = ("id", "name")
 def group_ids(client: NetworkClient, token: str | None, project_id: str, wanted: Sequence[str]) -> tuple[str, ...]:
     """Return the ids of groups that the user can see, for their names or ids, each once.
 
-    A name means a group of the project. Only ``default``, or nothing: no groups, so that new ports get the default
-    group. Raises: NotFound; Conflict if several groups have the name.
+    A name means a group of the project. No id is returned if nothing or only ``default`` is wanted: new ports without
+    groups get the default group. Raises: NotFound; Conflict if several groups have the name.
     """
     if set(wanted) <= {DEFAULT_GROUP}:
         return ()

@@ -43,7 +43,7 @@ class PortInUse(Conflict):
 
 
 def bound(client: NetworkClient, owner: PortOwner, port: Resource, host: str) -> Resource | None:
-    """Give a port to a server and bind it to a host; return it as it is then, or None if it does not exist any more.
+    """Give a port to a server and bind it to a host; return the changed port, or None if it no longer exists.
 
     Raises: PortInUse, PortBindingFailed, Conflict, Unavailable.
     """
@@ -69,13 +69,13 @@ def successful(port: Resource) -> Resource:
 
 
 def unbound(client: NetworkClient, port: Resource) -> Resource | None:
-    """Disconnect a port from its host; return it as it is then, or None if it does not exist any more."""
+    """Disconnect a port from its host; return the changed port, or None if it no longer exists."""
     changes = _profile_without_host(port)
     return update(client, port, {**changes, HOST: None}) if changes or port[HOST] else port
 
 
 def release(client: NetworkClient, port: Resource) -> None:
-    """Give a port back to the user. A port that has gone, or belongs to another server by now, is left alone."""
+    """Give a port back to the user. A port that is gone, or belongs to another server by now, is left alone."""
     values: dict[str, Any] = {"device_id": "", "device_owner": "", HOST: None, **_profile_without_host(port)}
     if port.get("dns_name"):
         values["dns_name"] = ""

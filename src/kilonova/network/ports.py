@@ -96,7 +96,7 @@ def unbind(client: NetworkClient, owner: PortOwner, info: NetworkInfo) -> Networ
 
 
 def rebind(client: NetworkClient, owner: PortOwner, info: NetworkInfo, host: str) -> NetworkInfo:
-    """Bind the ports of a server to another host, or again to the same; return its interfaces.
+    """Bind the ports of a server to another host, or again to their present host; return its interfaces.
 
     Ports that no longer exist are left out. Raises: PortBindingFailed, Conflict, Unavailable.
     """
@@ -200,7 +200,7 @@ class _Attempt:
         return port_changes.successful(port)
 
     def _take(self, port_id: str) -> Resource:
-        """Give a port of the user to the server. Only one of several servers that want it at once gets it."""
+        """Give a port of the user to the server. If several servers request it at once, only one gets it."""
         port, owner = self.given.get(port_id), self.owner
         if port is None or port["project_id"] != owner.project_id:
             raise _missing(port_id)

@@ -10,7 +10,7 @@ _FIELDS = "fields"
 
 
 def queries(filters: Mapping[str, object]) -> Iterator[str]:
-    """Yield the queries, each with its question mark, whose results together are those of the filters.
+    """Yield queries, each with its question mark. Together they return the resources that match the filters.
 
     A filter without values matches nothing, so there is no query.
     """

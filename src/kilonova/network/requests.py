@@ -74,7 +74,7 @@ def read_interface(
 ) -> RequestedNetwork:
     """Return the checked request for another interface of a server of a project.
 
-    Neither ``network_id`` nor ``port_id``: the only network that the project can use.
+    Without ``network_id`` and ``port_id``, the only network that the project can use is meant.
     Raises: NotFound, InvalidRequest, Forbidden, Conflict, Unavailable; with Nova's messages.
     """
     usable = UsableNetworks(client, token, project_id, external_allowed)
@@ -120,7 +120,7 @@ def _items(networks: str | Sequence[Mapping[str, Any]], count: int) -> Sequence[
 
 
 def _refuse_for_several(items: Sequence[RequestedNetwork]) -> None:
-    """Refuse items that only one server can have."""
+    """Refuse items that cannot be given to several servers: fixed addresses and existing ports."""
     if any(item.address is not None for item in items):
         reason = "max_count cannot be greater than 1 if an fixed_ip is specified."
         raise InvalidRequest(f"Failed to launch instances: {reason}")

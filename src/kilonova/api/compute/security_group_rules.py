@@ -32,8 +32,8 @@ RULES = (
 def create_rule(ctx: Context, request: Request) -> Reply:
     """POST /os-security-group-rules.  Until: 2.35.
 
-    Errors: 400, also for a rule that the group has; 403 over quota, and as in Nova for a rule with a source group that
-    the group has; 404.
+    Errors: 400, also if the group already has the rule; 403 over quota; 404. As in Nova, the status is 403 instead of
+    400 if the rule that the group already has contains a source group.
     """
     ctx.authorize(f"{_P}:create")
     network, token = network_of(ctx), token_of(ctx)
@@ -63,7 +63,7 @@ def delete_rule(ctx: Context, request: Request) -> Reply:
 
 
 def _new_rule(asked: Mapping[str, Any]) -> NewRule:
-    """Check the fields that the schema leaves open. Raises: InvalidRequest."""
+    """Check the fields that the schema does not check, and return the new rule. Raises: InvalidRequest."""
     source, protocol = asked.get("group_id"), asked.get("ip_protocol")
     low, high = asked.get("from_port"), asked.get("to_port")
     cidr = _cidr(asked.get("cidr")) if source is None else None

@@ -12,7 +12,7 @@ from kilonova.network.security_groups import SecurityGroup
 
 
 def groups_view(client: NetworkClient, groups: Sequence[SecurityGroup], *, token: str) -> list[dict[str, Any]]:
-    """Return groups with their rules, but those with a source group that the user cannot see."""
+    """Return groups with their rules. Rules whose source group the user cannot see are omitted."""
     sources = security_groups.source_groups(client, groups, token=token)
     return [_view(group, sources) for group in heeding(groups)]
 

@@ -33,7 +33,7 @@ def show_network(ctx: Context, request: Request) -> Reply:
 
 
 def _view(network: Resource) -> dict[str, Any]:
-    return {"id": network["id"], "label": network["name"], "cidr": "None"}  # the word, as in Nova
+    return {"id": network["id"], "label": network["name"], "cidr": "None"}  # the text "None", as in Nova
 
 
 ROUTES: Routes = {

@@ -33,7 +33,10 @@ FilesOf = Callable[[str, str], Mapping[str, bytes] | None]
 
 @dataclass(frozen=True, slots=True)
 class MetadataApi:
-    """WSGI application. ``secret``: with which agents sign. Metadata are kept for some seconds, as guests read many."""
+    """WSGI application. ``secret``: the secret with which agents sign requests.
+
+    Metadata of a server are cached for some seconds, because a guest reads many paths in succession.
+    """
 
     secret: str = field(repr=False)
     files: FilesOf
@@ -82,7 +85,7 @@ class MetadataApi:
 def with_metadata(application: WsgiApp, metadata: WsgiApp) -> WsgiApp:
     """Return an application that also serves the paths of the metadata service.
 
-    A signed request never reaches the other APIs, whatever its path: its path is chosen by a guest.
+    A signed request never reaches the other APIs, whatever its path: the path is chosen by a guest.
     """
 
     def dispatch(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:

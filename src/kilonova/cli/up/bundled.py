@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keystone, Glance and Neutron of ``kilonova up``: their start, and what a new cloud finds in them."""
+"""Keystone, Glance and Neutron of ``kilonova up``: their start, and the first resources of a new cloud."""
 
 import sys
 from collections.abc import Iterator

@@ -113,8 +113,8 @@ def lock_folder(folder: Path) -> int:
 def accounts(folder: Path, *, networks: bool = False) -> Accounts:
     """Read the accounts of a data folder. Missing passwords are created at random and stored.
 
-    ``networks``: whether Neutron needs an account. An existing account is kept without networks, because new accounts
-    would revoke tokens.
+    ``networks``: whether Neutron needs an account. An existing account of Neutron is kept even if it is not needed,
+    because new accounts would revoke tokens.
     """
     path = folder / "passwords.json"
     passwords: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}

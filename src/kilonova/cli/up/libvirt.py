@@ -99,7 +99,8 @@ class LibvirtSide:
     """The host of real guests of a cloud, and its libvirtd.
 
     ``name``: name of the host. ``why_no_kvm``: tests KVM, and returns the reason if it does not work, else None.
-    ``metadata_url``: address of the metadata API, if the guests have networks, and run in a network namespace.
+    ``metadata_url``: address of the metadata API; None if the guests have no networks. Guests with networks run in a
+    network namespace.
     ``why_emulated``: the reason if the CPU of guests is emulated only because KVM does not work, else None.
     """
 

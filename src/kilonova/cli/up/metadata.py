@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The metadata service of real guests of ``kilonova up``, and the options with which the control process answers it."""
+"""The metadata service of real guests of ``kilonova up``, and the options that make the control process answer it."""
 
 import os
 import secrets

@@ -7,7 +7,8 @@
        │ router
     public    external, 172.24.4.0/24, for floating addresses; the physical network ``public``
 
-All belong to the project ``service``: the network ``public`` would be a second choice for servers of its own project.
+All belong to the project ``service``. If the network ``public`` belonged to a project with servers, a request that
+names no network could mean ``private`` or ``public``.
 """
 
 import secrets

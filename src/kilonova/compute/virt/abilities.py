@@ -125,7 +125,7 @@ class CanSetAdminPassword(Protocol):
 class CanAttachInterfaces(Protocol):
     """Ability.ATTACH_INTERFACE: change the network interfaces of guests.
 
-    The descriptions of guests, such as in a hard reboot, contain the interfaces as they are then.
+    Every later description of the guest, for example in a hard reboot, contains the interfaces at that time.
     """
 
     def attach_interface(self, uuid: str, vif: Vif) -> None:

@@ -12,7 +12,7 @@ from kilonova.db import instance_networks, network_events
 from kilonova.db.core.transaction import Transaction
 from kilonova.model.network_event import COMPLETED, NetworkEvent, NetworkEventName
 
-#: Event that says whether a port is plugged → whether it is.
+#: Name of an event about plugging → whether the port is plugged after it.
 _PLUGGED = {NetworkEventName.VIF_PLUGGED: True, NetworkEventName.VIF_UNPLUGGED: False}
 
 LOG = logging.getLogger(__name__)
@@ -21,7 +21,8 @@ LOG = logging.getLogger(__name__)
 class ExternalEvents:
     """Operation that takes events of the network service.
 
-    ``interfaces``: detaches those whose ports were deleted. ``caches``: renewed if attributes of ports have changed.
+    ``interfaces``: detaches interfaces whose ports were deleted. ``caches``: renews the caches of servers whose ports
+    have changed.
     """
 
     def __init__(self, starter: Starter, interfaces: Interfaces, caches: NetworkCaches) -> None:

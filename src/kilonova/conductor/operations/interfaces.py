@@ -38,9 +38,9 @@ class Interfaces:
     def attach(self, uuid: str, network: RequestedNetwork, who: Requester) -> Vif:
         """Attach an interface to a server and return it, when the guest has it.
 
-        Raises: NotFound, UnexpectedTaskState; NotFound, InvalidRequest, Forbidden, Conflict as the network service;
-        DriverError if the host fails, or the port cannot be bound to it; Unavailable if the network service is, or if
-        the result is not known in time.
+        Raises: NotFound, UnexpectedTaskState; NotFound, InvalidRequest, Forbidden, Conflict if the network service
+        refuses the port; DriverError if the host fails, or the port cannot be bound to the host; Unavailable if the
+        network service does not answer, or the result is not known in time.
         """
         awaited = Awaited(ATTACH_INTERFACE.kind, uuid, who.request_id)
         before = self._info(uuid)
@@ -63,8 +63,8 @@ class Interfaces:
     def lose(self, uuid: str, port_id: str) -> None:
         """Start detaching an interface whose port the network service no longer has.
 
-        Nothing is done if the server does not have the interface. A server that is busy, or in another state, keeps it
-        until the next look-up of its ports.
+        Nothing is done if the server does not have the interface. A server that is busy, or in a state without
+        detaches, keeps the interface until the next look-up of its ports.
         """
         if find_vif(self._info(uuid), port_id) is None:
             return
@@ -79,7 +79,7 @@ class Interfaces:
             return instance_networks.info_of(connection, uuid)
 
     def _new(self, uuid: str, before: NetworkInfo, network: RequestedNetwork) -> Vif:
-        """Return the interface that a workflow has attached, which has ended in another process."""
+        """Return the interface that was attached by a workflow that has ended in another process."""
         known = {vif.port_id for vif in before}
         for vif in self._info(uuid):
             is_asked_for = network.port_id in {None, vif.port_id} and vif.network.id == network.network_id

@@ -99,7 +99,10 @@ class NetworkCaches:
 
 
 def _store(tx: Transaction, uuids: Collection[str], found: Mapping[str, NetworkInfo]) -> None:
-    """Store what the network service knows of interfaces. Interfaces attached or detached meanwhile are kept so."""
+    """Store what the network service knows of interfaces.
+
+    Interfaces that were attached meanwhile are kept, and interfaces that were detached meanwhile are not stored again.
+    """
     present = instance_networks.infos_of(tx.connection, uuids)
     instance_networks.touch(tx, uuids)
     for uuid, info in present.items():

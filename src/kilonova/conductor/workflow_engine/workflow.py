@@ -263,7 +263,7 @@ class Workflow(Generic[F]):
         return Run(row, codec.decode(row.facts, self.facts, self.upgrades), memo)
 
     def steps_of(self, row: WorkflowRow) -> tuple[Step[F], ...]:
-        """Return the steps that apply to a workflow, as far as its facts tell; all of them if these are unreadable."""
+        """Return the steps that apply to a workflow according to its facts; all steps if the facts are unreadable."""
         try:
             facts = self.run(row).facts
         except codec.UnknownFactsError:

@@ -160,7 +160,8 @@ def _make_ports(services: Services, run: Run[BuildFacts]) -> Effect:
     with services.database.read() as connection:
         request = instance_networks.request_of(connection, run.instance_uuid)
         owner = network_steps.owner_of(services, connection, memo.instance, host)
-    # After a failed host, a request whose response was lost may have made a port after the ports were removed.
+    # On an earlier host, the network service may have carried out a request without a response only after the ports for
+    # this host had been removed: then a port exists already.
     repeated = run.repeated or bool(run.facts.tried)
     made = network_steps.bind(
         services, run, lambda: ports.create_ports(services.network, owner, request, host, repeated=repeated)

@@ -55,7 +55,7 @@ class DetachFacts:
 
 
 def _make_port(services: Services, run: Run[AttachFacts]) -> Effect:
-    """Create or take the port. The user waits for the result, so an absent network service fails the attach."""
+    """Create or take the port. The attach fails without the network service, because the user waits for the result."""
     facts, server = run.facts, read(services, run.instance_uuid, run.facts.host)
     if facts.network.port_id is not None and find_vif(server.info, facts.network.port_id) is not None:
         error = PortInUse(facts.network.port_id)
@@ -135,7 +135,7 @@ def _detached(tx: Transaction, run: Run[DetachFacts], _power_state: PowerState |
 
 
 def _not_changed(_services: Services, run: Run[AttachFacts] | Run[DetachFacts]) -> Unwound:
-    """Record the fault of a failed attach or detach; the server keeps its state. A delete needs no fault."""
+    """Record the fault of an attach or detach that failed, but not if a delete interrupted it; the state stays."""
     return Ended() if run.interrupted is Interrupt.DELETE else Ended(_record_fault)
 
 

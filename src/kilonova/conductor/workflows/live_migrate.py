@@ -57,7 +57,7 @@ def _prepare(services: Services, run: Run[MoveFacts]) -> Effect:
 
 
 def _bind_twice(services: Services, run: Run[MoveFacts]) -> Effect:
-    """Bind the ports to the destination as well, without a change of their traffic."""
+    """Bind the ports to the destination as well; their traffic still goes to the source."""
     facts, server = run.facts, read(services, run.instance_uuid, run.facts.host)
     try:
         there = bindings.prepare(services.network, server.owner, server.info, facts.host)

@@ -39,7 +39,7 @@ from kilonova.network.port_owner import PortOwner
 
 LOG = logging.getLogger(__name__)
 _CODES: Mapping[type[KilonovaError], int] = {InvalidRequest: 400, Forbidden: 403, NotFound: 404, Conflict: 409}
-#: Errors of the network service for which the request is the cause, so that no other host helps.
+#: Errors of the network service that are caused by the request, so that no other host would help.
 FAULTS_OF_REQUESTS = tuple(_CODES)
 NOT_ALLOCATED = "Failed to allocate the network(s), not rescheduling."
 
@@ -75,7 +75,7 @@ class Plugging(HasHost, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Networked:
-    """A server with its requested networks and its cached interfaces, and as the owner of its ports."""
+    """A server in the network service: its requested networks, cached interfaces, and owner of ports."""
 
     request: NetworkRequest
     info: NetworkInfo
@@ -131,9 +131,10 @@ class Bound:
 
 
 def bind(services: Services, run: Run[Any], change: Callable[[], NetworkInfo], *, waits: bool = True) -> Bound | Failed:
-    """Bind ports to the host of the facts. ``change``: does so and returns the interfaces.
+    """Bind ports to the host of the facts. ``change``: binds the ports and returns the interfaces.
 
-    ``waits``: the workflow waits until the ports are plugged. Raises: Unavailable, so that the step is retried.
+    ``waits``: whether the workflow waits later until the ports are plugged. Raises: Unavailable, so that the step is
+    retried.
     """
     since = services.database.clock.now()
     try:
@@ -155,10 +156,10 @@ def rebind(services: Services, run: Run[Any], host: str, *, starts: bool = True)
 
 
 def rebind_anyway(services: Services, run: Run[Any], host: str, *, starts: bool = False) -> Effect:
-    """Bind the ports of a server to a host, and go on if the network service cannot.
+    """Bind the ports of a server to a host; complete the step even if the network service cannot bind them.
 
-    This is for steps that cannot fail. A deleted server loses its ports anyway. ``starts``: the workflow waits until
-    the ports are plugged.
+    This is for steps that must not fail. Nothing is done if a delete has interrupted the workflow, since the delete
+    removes the ports. ``starts``: as for :func:`rebind`.
     """
     if run.interrupt is Interrupt.DELETE:
         return Completed(durable=False)
@@ -179,7 +180,7 @@ def unbind(services: Services, run: Run[Any]) -> Effect:
 
 
 def unbind_again(services: Services, run: Run[Any]) -> Effect:
-    """Undo hook: disconnect the ports of a server that has no host again. A deleted server loses its ports anyway."""
+    """Undo hook: disconnect the ports of a server that is again without a host, unless a delete will remove them."""
     if run.interrupt is Interrupt.DELETE:
         return Completed(durable=False)
     server = read(services, run.instance_uuid, None)
@@ -235,7 +236,7 @@ def guest_made(services: Services, run: Run[Any], reply: StepReply) -> Effect:
 
 
 def held(guest: GuestSpec, facts: Plugging) -> GuestSpec:
-    """Return the description of a guest that its driver may start paused, if its ports have still to be plugged."""
+    """Return ``guest``; if its ports are not all plugged yet, with the permission to start it paused."""
     return replace(guest, starts_paused=True) if facts.plugging is not None else guest
 
 
@@ -243,7 +244,7 @@ def plugged_step(event: str, *, may_fail: bool = True) -> Step[Any]:
     """Return the step that waits until the ports of a guest are plugged.
 
     ``may_fail``: whether the workflow can still roll back if a port is not plugged in time. If not, or if
-    ``vif_plugging_is_fatal`` is off, the workflow goes on without it.
+    ``vif_plugging_is_fatal`` is off, the workflow continues without the port.
     """
 
     def wait(services: Services, run: Run[Any]) -> Effect:

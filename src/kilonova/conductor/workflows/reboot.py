@@ -41,7 +41,7 @@ def _soft(_services: Services, run: Run[NetworkedHostFacts]) -> Effect:
 
 
 def _look_up_ports(services: Services, run: Run[NetworkedHostFacts]) -> Effect:
-    """Renew the interfaces of the server. A network service that is away does not prevent the reboot."""
+    """Renew the interfaces of the server. The reboot continues if the network service does not answer."""
     host = run.facts.host
     server = read(services, run.instance_uuid, host)
     try:

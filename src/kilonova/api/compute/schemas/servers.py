@@ -136,7 +136,7 @@ CERTIFICATES: JSONDict = {
 _NOW_REQUIRED = ("name", "flavorRef", "networks")
 _V2_19: JSONDict = {"description": DESCRIPTION}
 _TAGGED: JSONDict = {**_NETWORK, "tag": TAG}
-#: Device tags of networks, which 2.37 lost and 2.42 has again.
+#: Device tags of networks: absent from 2.37 on, and accepted again since 2.42.
 _V2_32: JSONDict = {**_V2_19, "networks": _list_of(_TAGGED)}
 _V2_37: JSONDict = {**_V2_19, "networks": _list_or_choice(_NETWORK)}
 _V2_42: JSONDict = {**_V2_37, "networks": _list_or_choice(_TAGGED)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Actions on fixed addresses of a server up to 2.43: more or fewer addresses of the ports that it has."""
+"""Actions up to 2.43 that add a fixed address to a port of a server, or remove one."""
 
 from collections.abc import Mapping, Sequence
 

@@ -29,7 +29,7 @@ RULES = tuple(
 
 
 def add_floating_ip(ctx: Context, request: Request) -> Reply:
-    """Associate a floating IP with a fixed address of a server: ``fixed_address``, or the first one of IPv4.
+    """Associate a floating IP with a fixed address of a server: ``fixed_address``, or its first IPv4 address.
 
     Errors: 400; 404 for an unknown floating IP.
     """
@@ -57,7 +57,10 @@ def add_floating_ip(ctx: Context, request: Request) -> Reply:
 
 
 def remove_floating_ip(ctx: Context, request: Request) -> Reply:
-    """Disassociate a floating IP from a server.  Errors: 404 for an unknown floating IP; 409 for another server's."""
+    """Disassociate a floating IP from a server.
+
+    Errors: 404 for an unknown floating IP; 409 if it is associated with another server.
+    """
     instance = find_server(ctx, request.path["server_id"], f"{_P}:remove")
     network, token = network_of(ctx), token_of(ctx)
     address = request.body["removeFloatingIp"]["address"]
@@ -70,7 +73,7 @@ def remove_floating_ip(ctx: Context, request: Request) -> Reply:
 
 
 def _target(info: NetworkInfo, asked: Mapping[str, str], instance_uuid: str) -> tuple[str, str]:
-    """Return the port and the fixed address that a floating IP shall lead to. Raises: InvalidRequest."""
+    """Return the port and the fixed address with which to associate a floating IP. Raises: InvalidRequest."""
     if not info:
         raise InvalidRequest("Instance network is not ready yet")
     fixed = [(vif.port_id, subnet.version, each.address) for vif in info for subnet, each in vif.addresses]

@@ -48,7 +48,7 @@ def _changed(ctx: Context, request: Request, name: str, rule_name: str, change: 
 
 
 def _note(uuid: str, done: GroupChange, tx: Transaction, *, is_added: bool) -> None:
-    """Change the groups in the cached interfaces, before the event of the network service does."""
+    """Change the groups in the cached interfaces at once, without waiting for the event of the network service."""
 
     def noted(vif: Vif) -> Vif:
         if vif.port_id not in done.ports:

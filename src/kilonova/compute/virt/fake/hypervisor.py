@@ -163,7 +163,7 @@ class SimulatedHypervisor:
             raise
 
     def started(self, made: SimulatedGuest, guest: GuestSpec, how: str) -> SimulatedGuest:
-        """Return a guest after its start: running, or paused if the host waits until its ports are plugged."""
+        """Return a guest after its start: running, or paused if the host waits for the plugging of its ports."""
         booted = made.booted(how)
         is_held = guest.starts_paused and self.host.starts_paused
         return replace(booted, state=PowerState.PAUSED) if is_held else booted

@@ -25,7 +25,7 @@ from kilonova.model.network_info import Vif
 
 _LIVE, _CONFIG = libvirt.VIR_DOMAIN_AFFECT_LIVE, libvirt.VIR_DOMAIN_AFFECT_CONFIG
 _RUNNING, _INACTIVE = 0, libvirt.VIR_DOMAIN_XML_INACTIVE
-#: Flag of a change → flag of the XML of the configuration that it changes.
+#: Flag that selects the configuration to change → flag that selects the XML of the same configuration.
 _XML_OF = {_LIVE: _RUNNING, _CONFIG: _INACTIVE}
 _OTHER = {_LIVE: _CONFIG, _CONFIG: _LIVE}
 _LOOK_S = 0.1
@@ -91,7 +91,7 @@ class Interfaces:
             raise DriverError(f"Guest {domain.uuid} does not release port {vif.port_id}.")
 
     def _note(self, domain: OwnDomain) -> None:
-        """Store the domain XML with the present interfaces and PCI places, for definitions of the guest later on."""
+        """Store the domain XML with the present interfaces and PCI places, for later definitions of the domain."""
         with explained(f"describe guest {domain.uuid}"):
             xml = domain.handle.XMLDesc(_INACTIVE)
         self.host.note(domain.uuid, xml)
@@ -106,7 +106,7 @@ def _is_attached_live(handle: Any, alias: str) -> bool:
 
 
 def _attach(handle: Any, device: str, alias: str, which: int) -> None:
-    """Add a device to one configuration, unless that has it."""
+    """Add a device to one configuration, unless this configuration already has it."""
     here = handle.XMLDesc(_XML_OF[which])
     if find_device(here, alias) is None:
         other = handle.XMLDesc(_XML_OF[_OTHER[which]])

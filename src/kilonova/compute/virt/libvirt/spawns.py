@@ -17,7 +17,8 @@ LOG = logging.getLogger(__name__)
 class Spawns:
     """Creates guests from images, and removes them with all their files.
 
-    A guest with ``starts_paused`` is started paused: its tap devices exist, so that the network service can plug them.
+    A guest with ``starts_paused`` is started paused: its tap devices then exist, and the network service can plug them
+    before the guest runs.
     """
 
     host: LibvirtHost
@@ -82,7 +83,7 @@ class Spawns:
         self.host.define(guest, disks or self.host.disks.make(guest), Origin.SPAWNED).power_on()
 
     def _clear_away(self, uuid: str) -> None:
-        """Remove the remains of a guest that could not be created; if that fails, a delete of the server does it."""
+        """Remove the remains of a guest that could not be created. If this fails, a delete of the server does it."""
         try:
             domain = self.host.domains.find(uuid)
             if domain is not None:

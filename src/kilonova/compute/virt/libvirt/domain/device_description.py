@@ -98,8 +98,8 @@ class Nic:
     """A network card of the guest. ``alias``: name by which the driver finds the card again.
 
     ``model``: emulated model; None for a PCI device of the host. ``target``: name of the tap device.
-    ``packed``: whether its queues are packed virtqueues. ``offloads``: whether checksums and segments of virtio cards
-    may be left to the host.
+    ``packed``: whether its queues are packed virtqueues. ``offloads``: whether a virtio card may leave checksums and
+    segmentation to the host.
     """
 
     mac: str

@@ -20,7 +20,7 @@ from kilonova.compute.virt.libvirt.domain.device_description import (
 )
 from kilonova.compute.virt.libvirt.domain.xml_elements import child, flag
 
-#: Offloads that virtio cards have on both sides.
+#: Offloads that a virtio card has both for the host and for the guest.
 _OFFLOADS = ("csum", "tso4", "tso6", "ecn", "ufo")
 
 

@@ -147,7 +147,7 @@ def describe(
 
 
 def _host_devices(guest: GuestSpec, interfaces: Sequence[Nic | HostDevice]) -> tuple[HostDevice, ...]:
-    """Return the PCI devices of the claim and of the interfaces, each once: a claim may reserve those of interfaces."""
+    """Return the PCI devices of the claim and of the interfaces, each once: a device may be in both."""
     of_nics = [
         each.source.device for each in interfaces if isinstance(each, Nic) and isinstance(each.source, PciSource)
     ]

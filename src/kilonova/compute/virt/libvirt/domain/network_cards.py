@@ -56,7 +56,7 @@ class CardStyle:
 def card_style(guest: GuestSpec) -> CardStyle:
     """Return the kind of network cards of a guest. Raises: UnsupportedGuest if flavor and image contradict each other.
 
-    That the host supports the model is checked elsewhere.
+    Whether the host supports the model is checked elsewhere.
     """
     options = GuestOptions(guest)
     model = canonical_vif_model(options.property("hw_vif_model") or _DEFAULT_MODEL)
@@ -153,7 +153,7 @@ def _macvtap(vif: Vif) -> MacvtapSource:
 
 
 def _device_name(vif: Vif, key: str, known: str | None, default: str) -> str:
-    """Return the name of a device or bridge of the host that the details of the port name, or ``default``."""
+    """Return the name of the host's device or bridge: the name in the details of the port, or ``default``."""
     name = str(known or vif.details.get(key) or default)
     if _DEVICE_NAME.fullmatch(name) is None:
         raise _refused(vif, f"has no usable {key}: {shown(name) or 'empty'}")

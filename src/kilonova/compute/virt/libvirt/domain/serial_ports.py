@@ -45,7 +45,8 @@ class SerialPorts:
             try:
                 trial.bind((self._address, port))
             except OSError as error:
-                # only guests of this host use an address of their own network namespace, and their ports are known
+                # The address is in the network namespace of the guests: nothing but guests uses it, and their ports are
+                # known.
                 return error.errno == errno.EADDRNOTAVAIL
         return True
 
