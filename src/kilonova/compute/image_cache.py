@@ -17,7 +17,7 @@ class ImageCacheManager(PeriodicPart):
 
     ``interval_s``: seconds between two runs; negative disables the task.
     ``min_age_s``: seconds for which an image must be unused before it is removed; None disables the task.
-    ``ephemeral_min_age_s``: the same for cached empty file systems of ephemeral disks; None for ``min_age_s``.
+    ``ephemeral_min_age_s``: the same for cached empty file systems of ephemeral disks; None: ``min_age_s`` applies.
     """
 
     def __init__(

@@ -183,7 +183,7 @@ def of_instance(connection: Connection, instance_uuid: str) -> tuple[WorkflowRow
 
 
 def change(tx: Transaction, workflow: WorkflowRow, *, heir: bool) -> None:
-    """Store the next version of a workflow, whose owner may be any process. ``heir``: notify the owner of the change.
+    """Store the next version of a workflow of any owner. ``heir``: whether to notify the owner of the change.
 
     Raises: ConcurrentUpdate if its version has changed.
     """

@@ -122,7 +122,7 @@ class PlugIns:
 
 
 def _source(cls: type[Any] | None) -> tuple[str | None, str] | type[Any] | None:
-    """Return (file, name) of a class. If a module is imported under two names, its two classes have the same result."""
+    """Return (file, name) of a class: the same result for both copies of a class that was imported twice."""
     file = None if cls is None else getattr(sys.modules.get(cls.__module__), "__file__", None)
     return cls if cls is None or file is None else (file, cls.__qualname__)
 

@@ -54,7 +54,7 @@ class Listening:
         self._heard_before = False
 
     def silent_since(self) -> datetime | None:
-        """Return the time of the latest check since which this process has listened for ``down_time``, or None."""
+        """Return the time of the latest check with at least ``down_time`` of listening after it, or None."""
         looked_at, heard_s = self._looks[0] if self._looks else (None, 0.0)
         return looked_at if self._heard_s - heard_s >= self._enough_s else None
 

@@ -80,7 +80,7 @@ class PendingReplies:
     ) -> StepReply | None:
         """Send a message to an agent and register its pending reply; return an error reply if it cannot be sent.
 
-        It cannot be sent if the host is unreachable or its agent is too old.
+        The message cannot be sent if the host is unreachable or the agent of the host is too old.
         Nothing is sent if ``is_present`` returns False because the workflow has changed. The check and the sending hold
         the lock of :meth:`is_pending`, so that an interrupt sends its own message after this one.
         ``ask``: the message may have been sent before, so ask the agent for the state of the step instead.

@@ -82,8 +82,8 @@ def offer(services: Services, run: Run[ImageFacts]) -> Effect:
 def upload(services: Services, run: Run[ImageFacts]) -> Effect:
     """Order the host to upload its copy of the disk.
 
-    If the image already has its data, an earlier attempt has uploaded them, but the host failed before it reported
-    that. Then the order to the host is only to remove the copy.
+    If the image already has its data, an earlier attempt has uploaded the data, but the host failed before it reported
+    the upload. Then the order to the host is only to remove the copy.
     """
     found = services.images.find(run.facts.image_id)
     if found is not None and found.status == _ACTIVE:

@@ -69,7 +69,7 @@ _FULL_SQLITE = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_
 _CANCELLED = {"57014", 1317, 1969}
 #: Error codes of a server that is stopping, starting or out of connections; for MariaDB also of lost connections.
 _AWAY = {"57P01", "57P02", "57P03", "53300", "25P03", 1040, 1053, 1927, 2002, 2003, 2006, 2013, 2055, 4031}
-#: PostgreSQL's messages for a login that a retry cannot mend. Its driver gives no error code before the login.
+#: PostgreSQL's messages for a failed login that would fail again. Before the login, the driver gives no error code.
 _REFUSED = re2.compile(
     "authentication failed|no password supplied|no pg_hba.conf entry|not permitted to log in|permission denied"
     '|(database|role|user) ".*" does not exist'
@@ -161,7 +161,7 @@ def settle(name: str) -> None:
 
 
 def is_retryable(error: BaseException) -> bool:
-    """Return whether a retry may mend ``error``: deadlock, serialisation failure, lock timeout, lost connection."""
+    """Return whether a retry may succeed: after a deadlock, serialisation failure, lock timeout or lost connection."""
     return isinstance(error, DBAPIError) and (_code(error) in _DEADLOCKS or is_away(error) or is_locked(error))
 
 

@@ -286,7 +286,7 @@ class Writer:
         """Retry the transaction until it succeeds: a few times after conflicts, for ever if the server is unreachable.
 
         Raises: _NotNow, if the server is unreachable and this thread may not wait; _OutcomeUnknown; Unavailable, if the
-        writer has been closed; any error that a retry does not mend.
+        writer has been closed; any error that would occur again in a retry.
         """
         while attempt.batch:
             if self._watch.is_silent and not self._closed:
