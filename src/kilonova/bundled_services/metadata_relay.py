@@ -26,7 +26,7 @@ class Metadata:
     secret: str = field(repr=False)
 
     def get(self, asker: Asker, path: str, address: str) -> tuple[int, str, bytes]:
-        """Return status, content type and body of the answer to a server. Raises: OSError, HTTPException."""
+        """Return status, content type and body of the answer for a guest. Raises: OSError, HTTPException."""
         where = urlsplit(self.url)
         connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=_TIMEOUT_S)
         headers = {

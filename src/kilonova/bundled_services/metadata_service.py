@@ -43,7 +43,7 @@ def main() -> None:
 
 
 class MetadataService:
-    """Keeps a place, and a server in it, for each network with guests on this host."""
+    """Keeps a MetadataPlace, and an HTTP server that listens there, for each network with guests on this host."""
 
     def __init__(self, settings: MetadataSettings) -> None:
         self._settings = settings
@@ -128,7 +128,7 @@ class MetadataService:
         return True
 
     def _find(self, network: str, address: str) -> Asker | None:
-        """Return the server with an address in a network."""
+        """Return the server whose guest has an address in a network."""
         known = self._networks.get(network)
         return None if known is None else known.askers.get(address)
 

@@ -34,7 +34,7 @@ class StoredEvent:
 
 
 def store(tx: Transaction, events: Sequence[NetworkEvent]) -> None:
-    """Store events about servers that have a workflow; an event replaces an older one of its name about its port.
+    """Store events about servers that have a workflow; the last event of a name about a port is kept.
 
     The events about servers whose workflows have ended are deleted.
     """

@@ -99,10 +99,10 @@ def without_host(profile: Mapping[str, object] | None) -> Mapping[str, object]:
 
 
 def update(client: NetworkClient, port: Resource, values: Resource) -> Resource | None:
-    """Change a port; return it, or None if it does not exist any more.
+    """Change a port; return the changed port, or None if it no longer exists.
 
-    If it has changed since it was read, it is read again: a request that arrived twice has changed it already, and a
-    change of its status or addresses does not matter. Raises: PortInUse if others have changed its device.
+    If the port has changed since it was read, it is read again, and changed unless it already has the values: an
+    earlier delivery of the same request may have set them. Raises: PortInUse if the port now has another device.
     """
     current = port
     for _ in range(_ATTEMPTS):

@@ -135,7 +135,7 @@ def _refuse_for_several(items: Sequence[RequestedNetwork]) -> None:
 def _check(
     usable: UsableNetworks, items: Sequence[RequestedNetwork], groups: Sequence[str]
 ) -> Sequence[RequestedNetwork]:
-    """Return the items, those of existing ports with the network of the port."""
+    """Check the items and return them; an item with an existing port gets the network of this port."""
     ports = _usable_ports(usable, [item.port_id for item in items if item.port_id is not None])
     complete = [_complete(item, ports) for item in items]
     networks = usable.by_id({item.network_id for item in complete})

@@ -52,7 +52,7 @@ def read_rules(found: Iterable[Resource]) -> tuple[IngressRule, ...]:
 
 
 def read_rule(found: Resource) -> IngressRule:
-    """Convert a rule. A protocol without a range gets the range that stands for all of it."""
+    """Convert a rule. A rule with a protocol but no range gets the whole range of the protocol."""
     protocol, low, high = found["protocol"], found.get("port_range_min"), found.get("port_range_max")
     if protocol and low is None and high is None:
         low, high = ALL_PORTS if protocol.upper() in HAVE_PORTS else ANY_ICMP

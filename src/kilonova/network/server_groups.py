@@ -83,7 +83,7 @@ def _change(
     ports: Sequence[Resource],
     groups_of: Callable[[Sequence[str]], list[str]],
 ) -> frozenset[str]:
-    """Change the groups of ports; return the ids of the ports that had others.
+    """Change the groups of ports; return the ids of the ports whose groups were different before.
 
     If another request changes a port at the same time, the ports are read again.
     """

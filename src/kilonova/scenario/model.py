@@ -39,8 +39,8 @@ _PROJECT_REFERENCE = re.compile(r"\$\{project:([^${}]*)\}")
 
 
 #: Traits of every simulated hypervisor, except those that its scenario lists in ``lacks``. They stand for abilities
-#: that need no simulation. Traits of devices, volumes and networks are missing here, because a simulated guest cannot
-#: attach any; a scenario may add such traits.
+#: that need no simulation. Traits of devices, volumes and networks are missing here, because simulated guests have no
+#: devices, and their interfaces are only records; a scenario may add such traits.
 CAPABILITY_TRAITS = (
     "COMPUTE_ADDRESS_SPACE_EMULATED",
     "COMPUTE_ADDRESS_SPACE_PASSTHROUGH",

@@ -173,7 +173,7 @@ class LibvirtSide:
         }
 
     def _console_options(self) -> Sections:
-        """Return the addresses of consoles: guests in a network namespace of their own listen at an address in it."""
+        """Return the options of consoles. Consoles of guests in a network namespace listen in this namespace."""
         if self.ovn is None:
             return {}
         address = self.ovn.network.console_address

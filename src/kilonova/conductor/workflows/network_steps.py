@@ -172,7 +172,7 @@ def rebind_anyway(services: Services, run: Run[Any], host: str, *, starts: bool 
 
 
 def unbind(services: Services, run: Run[Any]) -> Effect:
-    """Disconnect the ports of a server from its former host, unless another action is waiting."""
+    """Disconnect the ports of a server from its former host; do nothing if the workflow was interrupted."""
     if run.interrupted is not None:
         return Completed(durable=False)
     server = read(services, run.instance_uuid, None)

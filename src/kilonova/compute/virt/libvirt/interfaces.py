@@ -76,7 +76,7 @@ class Interfaces:
         return domain
 
     def _detach_live(self, domain: OwnDomain, alias: str, vif: Vif) -> None:
-        """Ask a running guest to release an interface, until it has. Raises: DriverError, AgentStopsError."""
+        """Ask a running guest, repeatedly if needed, to release an interface. Raises: DriverError, AgentStopsError."""
         for _ in range(self.host.settings.device_detach_attempts):
             if not _is_attached_live(domain.handle, alias):
                 return
