@@ -27,7 +27,9 @@ _WHOLE = bool(os.environ.get("KILONOVA_WHOLE"))
 def _wanted() -> Iterator[Course]:
     """Yield the courses without another workflow; with ``KILONOVA_WHOLE`` also those with a failing step."""
     for course in courses():
-        if course.kind not in _NO_SERVER and course.why is None and (_WHOLE or not course.breaks):
+        if course.kind in _NO_SERVER or course.why is not None:
+            continue
+        if _WHOLE or not (course.breaks or course.fault):
             yield course
 
 

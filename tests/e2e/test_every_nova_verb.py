@@ -232,7 +232,7 @@ enabled = true
         for words, complaint in (
             (("add-secgroup", uuid, "web"), NO_NETWORK),
             (("remove-secgroup", uuid, "web"), NO_NETWORK),
-            (("interface-detach", uuid, "port"), f"Instance {uuid} has no port port."),
+            (("interface-detach", uuid, "port"), f"Instance {uuid} does not have a port with id port"),
             (("volume-attach", uuid, "disk"), NO_VOLUMES),
             (("volume-detach", uuid, "disk"), f"Instance {uuid} has no volume disk."),
             (("volume-update", uuid, "disk", "other"), f"Instance {uuid} has no volume disk."),

@@ -8,6 +8,7 @@ import pytest
 
 from e2e import verbs
 from e2e.direct_api import DirectApi
+from kilonova.identifiers import new_uuid
 from support.stock_cloud import StockCloud
 
 pytestmark = pytest.mark.cloud
@@ -202,12 +203,12 @@ class TestEveryVerb:
         stock.do("cloud", "cache", "delete")
 
     def test_what_needs_another_service_says_so(self, stock: StockCloud) -> None:
-        uuid = stock.show(*BOOT, "lonely")["id"]
+        uuid, absent = stock.show(*BOOT, "lonely")["id"], new_uuid()
         expected: Sequence[tuple[tuple[str, ...], str]] = (
-            (("server", "add", "fixed", "ip", uuid, "net"), NO_NETWORK),
-            (("server", "add", "network", uuid, "net"), NO_NETWORK),
-            (("server", "add", "port", uuid, "port"), NO_NETWORK),
-            (("server", "remove", "port", uuid, "port"), f"Instance {uuid} has no port port."),
+            (("server", "add", "fixed", "ip", uuid, absent), NO_NETWORK),
+            (("server", "add", "network", uuid, absent), NO_NETWORK),
+            (("server", "add", "port", uuid, absent), NO_NETWORK),
+            (("server", "remove", "port", uuid, absent), f"Instance {uuid} does not have a port with id {absent}"),
             (("--os-compute-api-version=2.43", "server", "remove", "fixed", "ip", uuid, "10.0.0.1"), NO_NETWORK),
             (("server", "add", "security", "group", uuid, "web"), "web not found"),
             (("server", "remove", "security", "group", uuid, "web"), "web not found"),

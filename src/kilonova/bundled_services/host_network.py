@@ -29,6 +29,7 @@ _METADATA_OCTET = 169
 _NAME_LENGTH = 40
 _PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
 _IPV4 = "/proc/sys/net/ipv4"
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9.-]")
 #: Kernel settings of the namespace. rp_filter 1 drops packets that would not be answered through the same cable.
 _SETTINGS = {f"{_IPV4}/ip_forward": 0, f"{_IPV4}/conf/all/rp_filter": 1, f"{_IPV4}/conf/console0/rp_filter": 1}
 
@@ -38,7 +39,7 @@ class HostNetwork:
 
     def __init__(self, folder: Path, host: str) -> None:
         digest = hashlib.sha256(os.fsencode(folder.absolute()))
-        plain = re.sub(r"[^A-Za-z0-9.-]", "_", host)[:_NAME_LENGTH]
+        plain = _NOT_IN_A_NAME.sub("_", host)[:_NAME_LENGTH]
         self.name = f"kn-{plain}-{digest.hexdigest()[:6]}"
         self.external, self.consoles = (f"kn{digest.hexdigest()[:10]}{end}" for end in "ec")
         third, fourth = digest.digest()[-2:]

@@ -11,6 +11,7 @@ import pytest
 
 from kilonova.bundled_services.ovs_process import OvsProcess
 from kilonova.bundled_services.settings import LOG_BYTES
+from kilonova.bundled_services.short_way import make_short_way, short_way
 from kilonova.errors import Unavailable
 from support.waiting import wait_until
 
@@ -25,7 +26,9 @@ time.sleep(600)
 
 
 def daemon(folder: Path, prepare: str = "") -> OvsProcess:
-    path = f"{folder}/{{pid}}.ctl"
+    path = f"{short_way(folder, len('/4194304.ctl'))}/{{pid}}.ctl"  # the temporary folder may be too deep for a socket
+    if not path.startswith(str(folder)):
+        make_short_way(Path(path).parent, folder)
     command = [sys.executable, "-c", LISTEN.format(prepare=prepare), path]
     return OvsProcess("daemon", command, path, folder / "log", dict(os.environ))
 
