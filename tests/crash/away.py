@@ -5,7 +5,7 @@
 final state must be that of an undisturbed run, that of the same workflow when this step fails, or the state before;
 nothing may be left on any host.
 
-python -m crash.away [--jobs N] [--sample N] [--seed N] [--only KIND]
+python -m crash.away [--jobs N] [--sample N] [--seed N] [--only KIND] [--networks]
 """
 
 import argparse
@@ -154,8 +154,8 @@ def _regardless_of_hosts(world: Any, homes: set[str]) -> Any:
         return host if host is None else "home" if host in homes else "other"
 
     return [
-        [vm_state, named(host), flavor, power, sorted([named(name), seen] for name, seen in places), kinds]
-        for vm_state, host, flavor, power, places, _moves, kinds in world
+        [vm_state, named(host), flavor, power, sorted([named(name), seen] for name, seen in places), kinds, networks]
+        for vm_state, host, flavor, power, places, _moves, kinds, *networks in world
     ]
 
 
@@ -190,6 +190,8 @@ def run(folder: Path, options: argparse.Namespace) -> int:
     global _GROUND  # noqa: PLW0603
     _GROUND = ground = Ground(folder)
     wanted = [course for course in courses() if course.why is None and options.only in {None, course.kind}]
+    if not options.networks:
+        wanted = [course for course in wanted if not course.starts.networks]
     if options.sample:
         wanted = _few(wanted, options)
     gc.freeze()
@@ -255,6 +257,7 @@ def main() -> int:
     parser.add_argument("--sample", type=int, default=0, help="run this many absences, chosen by the seed")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", choices=[*REGISTRY], help="run this workflow only")
+    parser.add_argument("--networks", action="store_true", help="also lose the hosts of servers with networks")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="kilonova-away-") as folder:
         return int(run(Path(folder), options) > 0)

@@ -164,6 +164,8 @@ def rebind_anyway(services: Services, run: Run[Any], host: str, *, starts: bool 
     if run.interrupt is Interrupt.DELETE:
         return Completed(durable=False)
     effect = rebind(services, run, host, starts=starts)
+    if isinstance(effect, Failed):  # the refusal may be due to a concurrent change of a port, so try once more
+        effect = rebind(services, run, host, starts=starts)
     if not isinstance(effect, Failed):
         return effect
     LOG.warning("Server %s: ports are not bound to host %s: %s", run.instance_uuid, host, effect.failure.message)

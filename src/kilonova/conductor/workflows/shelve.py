@@ -193,6 +193,7 @@ SHELVE_OFFLOAD: Workflow[NetworkedHostFacts] = Workflow(
     TRANSITIONS["shelve-offload"],
     settle=_offloaded,
     unwound=failed,
+    point_of_no_return="offload",
     overtaken_by=frozenset(),  # the guest may be destroyed already, so a delete waits for the offload to end
     action="shelveOffload",
     done="offloaded",
