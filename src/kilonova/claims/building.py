@@ -33,5 +33,5 @@ class Building:
             tx.log("instance", claim.instance_uuid, value)
 
 
-#: The placing of new servers. It is the default placing of an order.
+#: How claims place new servers; the default of a claim.
 NEW_SERVER = Building()

@@ -76,8 +76,8 @@ def replay_all(
             )
             continue
         # Decisions of one request have the same inputs, so one session replays all of them. A refusal is stored once,
-        # but listed for every server of its request, so it may come after the session has replayed later decisions:
-        # then a new session begins.
+        # but listed again for every server of its request. So a listed refusal may be older than decisions that the
+        # session has already replayed; in that case a new session begins.
         if known is None or of != stored.inputs or (isinstance(known, _ReplaySession) and known.is_past(stored)):
             known, of = (
                 _begin(connection, engine, configuration, stored.inputs, aliases or {}),

@@ -294,5 +294,5 @@ def instance_value(
     flavor_id: str,
     image_properties: Mapping[str, str],
 ) -> LoggedInstance:
-    """Return an instance that is on a host in the form of the change log."""
+    """Return the change log's value of an instance that is on a host."""
     return LoggedInstance(host, node or host, is_io_heavy(vm_state, task_state), flavor_id, image_properties)

@@ -9,7 +9,7 @@ from kilonova.network.client import NetworkClient, Resource
 from kilonova.network.group_names import group_id
 
 _FIELDS = ("id", "security_groups", "port_security_enabled", "fixed_ips", "ip_allocation", "revision_number")
-#: Number of times that a port is changed, if others change it at the same time.
+#: Maximum number of attempts to update a port if concurrent updates conflict.
 _ATTEMPTS = 5
 
 

@@ -61,7 +61,7 @@ class Keys:
         )
 
     def places_of(self, key: str) -> tuple[Elsewhere, ...]:
-        """Return the places on which it depends whether ``key`` is read: it is read if at least one of them uses it."""
+        """Return the places that may use ``key``. The key counts as read if at least one of these places uses it."""
         return self.elsewhere if key.startswith(self.beginning) else ()
 
 

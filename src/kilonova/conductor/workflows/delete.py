@@ -106,8 +106,8 @@ DELETE = Workflow(
     (
         one_way("destroy", _destroy_guest, on_reply=_guest_destroyed, event=_EVENT),
         # This step is for the second host of a server in a move. It is a step of its own so that the result of the
-        # first host is journalled before: the agent of the second host may run in another process, which then takes the
-        # workflow over.
+        # first host is journalled before the second host is contacted: if another control process serves the agent of
+        # the second host, the workflow is handed over to that process.
         replace(
             one_way("destroy-elsewhere", _destroy_guest, on_reply=_guest_destroyed, event=_EVENT),
             applies=lambda facts: bool(facts.left),

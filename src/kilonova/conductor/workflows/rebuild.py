@@ -34,7 +34,7 @@ from kilonova.model.transitions import TRANSITIONS
 
 @dataclass(frozen=True, slots=True)
 class MadeOf:
-    """Image, key pair and request spec of a server. ``request_spec_uuid``: the spec includes the user data."""
+    """Image, key pair and request spec of a server. The spec ``request_spec_uuid`` also holds the user data."""
 
     image_ref: str | None = None
     image_properties: Mapping[str, str] = field(default_factory=dict)
