@@ -25,5 +25,5 @@ class PortOwner:
 
 
 def ports_of(client: NetworkClient, owner: PortOwner) -> Sequence[Resource]:
-    """Return the ports of a server. Ports of other projects are not the server's, whatever their device is."""
+    """Return the ports of a server, without ports of other projects that name the server as their device."""
     return client.list("ports", device_id=owner.instance_uuid, project_id=owner.project_id)

@@ -46,7 +46,7 @@ class Silence:
                     self._is_probed = False
 
     def answered(self) -> None:
-        """Note an answer, of whatever status."""
+        """Note that the network service has answered, also with an error status."""
         with self._lock:
             self._answered_at = self._clock()
             self._is_silent = False

@@ -85,7 +85,7 @@ class MetadataApi:
 def with_metadata(application: WsgiApp, metadata: WsgiApp) -> WsgiApp:
     """Return an application that also serves the paths of the metadata service.
 
-    A signed request never reaches the other APIs, whatever its path: the path is chosen by a guest.
+    A signed request never reaches the other APIs: the guest chooses its path, so each path is taken as one of metadata.
     """
 
     def dispatch(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
