@@ -176,7 +176,7 @@ def test_a_cloud_that_was_killed_leaves_nothing_after_the_next_start(cloud: OvnC
         last = Ovn(tmp_path, "metal")
         last.start()
         last.stop()
-        wait_until(lambda: _devices_of(last) == set(), "the cables to be removed")
+        wait_until(lambda: _devices_of(last) == set(), "the veth pairs to be removed")
         assert not last.network.file.exists()
     finally:
         cloud.ovn.start()

@@ -139,6 +139,6 @@ def test_nothing_is_left_when_the_guests_are_stopped(supervisor: Supervisor, sto
         stock.do("server", "delete", "--wait", name)
     assert not [each for each in stock.show("port", "list") if each["Name"] in {"first", "second"}]
     supervisor.stop()
-    cable = Path("/sys/class/net", HostNetwork(supervisor.folder, "").external)
-    wait_until(lambda: not cable.exists(), "the cables to be removed")
+    device = Path("/sys/class/net", HostNetwork(supervisor.folder, "").external)
+    wait_until(lambda: not device.exists(), "the veth pairs to be removed")
     assert not namespaces(supervisor.folder)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The network namespace of real guests, and two virtual cables from it to this machine.
+"""The network namespace of real guests, and the two veth pairs that connect it with this machine.
 
 ::
 
@@ -8,7 +8,7 @@
     169.254.x.1/30  ── consoles ──   169.254.x.2/30, where the consoles of guests listen
 
 Guests do not reach the consoles: the namespace forwards no packets, has no other address, and accepts packets on the
-consoles' cable only from the machine's end. The namespace outlives the cloud while guests run in it.
+consoles' veth pair only from this machine. The namespace outlives the cloud while guests run in it.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ _NAME_LENGTH = 40
 _PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
 _IPV4 = "/proc/sys/net/ipv4"
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9.-]")
-#: Kernel settings of the namespace. rp_filter 1 drops packets that would not be answered through the same cable.
+#: Kernel settings of the namespace. rp_filter 1 drops packets whose answer would leave through another device.
 _SETTINGS = {f"{_IPV4}/ip_forward": 0, f"{_IPV4}/conf/all/rp_filter": 1, f"{_IPV4}/conf/console0/rp_filter": 1}
 
 
@@ -60,7 +60,7 @@ class HostNetwork:
         return f"{start}.{int(last) + number}"
 
     def make(self) -> None:
-        """Create the namespace and its cables; complete a namespace in which guests run. Raises: ConfigurationError."""
+        """Create the namespace and its veth pairs, or what is missing of them. Raises: ConfigurationError."""
         self._require_free()
         if not self.is_in_use():
             self.remove()
@@ -83,12 +83,12 @@ class HostNetwork:
         return self.file.exists() and bool(run("ip", "netns", "pids", self.name).split())
 
     def remove(self) -> None:
-        """Remove the namespace and its cables; no error if they are absent."""
+        """Remove the namespace and its veth pairs; no error if they are absent."""
         if self.file.exists():
             run("ip", "netns", "delete", self.name)
-        for cable in (self.external, self.consoles):  # the kernel itself would remove them later
-            if Path("/sys/class/net", cable).exists():
-                try_run("ip", "link", "delete", cable)
+        for device in (self.external, self.consoles):  # the kernel itself would remove them later
+            if Path("/sys/class/net", device).exists():
+                try_run("ip", "link", "delete", device)
 
     def devices(self) -> frozenset[str]:
         """Return the names of the network devices in the namespace."""

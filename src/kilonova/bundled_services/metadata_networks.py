@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The networks whose guests need the metadata service, as the databases of OVN and Open vSwitch describe them."""
+"""Read from the databases of OVN and Open vSwitch which networks have guests that need the metadata service."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kilonova.bundled_services.ovsdb_client import Row
 
-#: Tables and columns of the northbound database, and of that of Open vSwitch.
+#: Tables and columns that are read: in OVN's northbound database, and in the database of Open vSwitch.
 NORTHBOUND = {
     "Logical_Switch": ("name", "ports"),
     "Logical_Switch_Port": ("_uuid", "name", "type", "addresses", "external_ids"),
@@ -17,7 +17,7 @@ _PREFIX = "neutron-"
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """A server that can ask for metadata. ``project``: id of its project."""
+    """A server whose guest can request metadata. ``project``: id of its project."""
 
     server: str
     project: str
@@ -41,7 +41,7 @@ class MetadataNetwork:
 def networks_of(
     switches: Iterable[Row], ports: Iterable[Row], interfaces: Iterable[Row]
 ) -> tuple[MetadataNetwork, ...]:
-    """Return the networks with guests on this host. Parameters: rows of the tables above."""
+    """Return the networks with guests on this host. Parameters: rows of the tables in NORTHBOUND and SWITCH."""
     by_id = {port["_uuid"]: port for port in ports}
     plugged = {ids.get("iface-id") for each in interfaces if (ids := each["external_ids"])}
     found = []
@@ -68,7 +68,7 @@ def _askers(guests: Iterable[Row]) -> dict[str, Asker]:
 
 
 def _members(value: object) -> tuple[str, ...]:
-    """Return the ids in a set; the database may represent a set with one id by this id alone."""
+    """Return the ids in a column of type set. OVSDB may represent a set of one element by the element alone."""
     return value if isinstance(value, tuple) else (str(value),)
 
 

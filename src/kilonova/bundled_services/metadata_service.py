@@ -3,7 +3,7 @@
 
 ::
 
-    guest ── br-int ── cable ── namespace of its network: Relay ── loopback ── Kilonova's metadata API
+    guest ── br-int ── veth pair ── namespace of its network: Relay ── loopback ── Kilonova's metadata API
 
 The process follows the databases of OVN and Open vSwitch. It stores nothing: a new process creates all namespaces
 again.
@@ -19,8 +19,8 @@ from functools import partial
 from pathlib import Path
 
 from kilonova.bundled_services.host_network import run, try_run
+from kilonova.bundled_services.metadata_namespace import DEVICE_PREFIX, MetadataNamespace
 from kilonova.bundled_services.metadata_networks import NORTHBOUND, SWITCH, Asker, MetadataNetwork, networks_of
-from kilonova.bundled_services.metadata_place import DEVICE_PREFIX, MetadataPlace
 from kilonova.bundled_services.metadata_relay import Metadata, Relay
 from kilonova.bundled_services.ovsdb_client import OvsdbClient
 from kilonova.bundled_services.settings import MetadataSettings, load_metadata
@@ -43,13 +43,13 @@ def main() -> None:
 
 
 class MetadataService:
-    """Keeps a MetadataPlace, and an HTTP server that listens there, for each network with guests on this host."""
+    """Keeps a MetadataNamespace, and an HTTP server that listens there, for each network with guests on this host."""
 
     def __init__(self, settings: MetadataSettings) -> None:
         self._settings = settings
         self._metadata = Metadata(settings.url, settings.secret)
         self._vsctl = ("ovs-vsctl", f"--db={settings.switch}", "--timeout=20")
-        self._places: dict[str, tuple[MetadataPlace, Server]] = {}
+        self._namespaces: dict[str, tuple[MetadataNamespace, Server]] = {}
         self._networks: dict[str, MetadataNetwork] = {}
 
     def run(self) -> None:
@@ -68,13 +68,13 @@ class MetadataService:
                     time.sleep(_RETRY_S)
 
     def _remove_leftovers(self) -> None:
-        """Remove the ports of an earlier process, whose devices have ended with it."""
+        """Remove the Open vSwitch ports of an earlier metadata process; their devices disappeared with that process."""
         for port in run(*self._vsctl, "list-ports", "br-int").split():
             if port.startswith(DEVICE_PREFIX):
                 try_run(*self._vsctl, "--if-exists", "del-port", "br-int", port)
 
     def _follow(self, control: socket.socket) -> None:
-        """Serve the networks, as long as the databases answer. Raises: Unavailable."""
+        """Serve the networks until a database stops answering. Raises: Unavailable."""
         north = OvsdbClient(self._settings.northbound.removeprefix(_UNIX), "OVN_Northbound")
         try:
             switch = OvsdbClient(self._settings.switch.removeprefix(_UNIX), "Open_vSwitch")
@@ -96,34 +96,34 @@ class MetadataService:
             north.close()
 
     def _adapt(self, north: OvsdbClient, switch: OvsdbClient) -> bool:
-        """Remove the places of changed and removed networks, then create missing places.
+        """Remove the namespaces of changed and removed networks, then create missing namespaces.
 
-        Return whether every network has its place now. Raises: Unavailable.
+        Return whether every network has its namespace now. Raises: Unavailable.
         """
         switches, ports = (north.read(table, columns) for table, columns in NORTHBOUND.items())
         networks = networks_of(switches, ports, switch.read("Interface", SWITCH["Interface"]))
         self._networks = {network.id: network for network in networks}
-        for known, (place, server) in list(self._places.items()):
-            if self._networks.get(known) != place.network:
-                del self._places[known]
+        for known, (namespace, server) in list(self._namespaces.items()):
+            if self._networks.get(known) != namespace.network:
+                del self._namespaces[known]
                 server.stop()
-                place.close()
+                namespace.close()
         done = True
         for network in networks:
-            if network.id not in self._places:
+            if network.id not in self._namespaces:
                 done = self._serve(network) and done
         return done
 
     def _serve(self, network: MetadataNetwork) -> bool:
         try:
-            place = MetadataPlace(network, self._settings.namespace, self._vsctl)
+            namespace = MetadataNamespace(network, self._settings.namespace, self._vsctl)
         except (KilonovaError, OSError) as error:
             LOG.warning("The metadata service of network %s cannot be started: %s", network.id, error)
             return False
         relay = Relay(self._metadata, partial(self._find, network.id))
-        server = Server(relay, place.listener, _LIMITS, _THREADS)
+        server = Server(relay, namespace.listener, _LIMITS, _THREADS)
         server.start()
-        self._places[network.id] = place, server
+        self._namespaces[network.id] = namespace, server
         LOG.info("Metadata are served in network %s", network.id)
         return True
 
@@ -134,7 +134,7 @@ class MetadataService:
 
 
 def _without_ids(tables: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """Return tables with the columns that can be watched; the ids of rows cannot."""
+    """Return the tables without the column ``_uuid``, which OVSDB cannot watch."""
     return {table: tuple(column for column in columns if column != "_uuid") for table, columns in tables.items()}
 
 

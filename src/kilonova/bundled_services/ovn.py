@@ -5,7 +5,7 @@
 
     Neutron ── northbound ── northd ── southbound ── controller ── switch ── vswitchd    in the guests' namespace:
                database                database                    database              br-int with their ports,
-                                                                                         br-ex with the external cable
+                                                                                         br-ex with the external veth
 
 Packets are switched in user space. All sockets are Unix sockets in one folder, so the machine's own Open vSwitch is not
 touched. The databases are kept: after a restart, guests that kept running are connected again.

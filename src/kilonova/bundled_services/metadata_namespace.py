@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The place where the metadata service of one network listens: an unnamed network namespace with one device.
+"""The unnamed network namespace in which the metadata service of one network listens. It has one device.
 
-The device has the addresses of Neutron's metadata port in the network, and 169.254.169.254. The namespace ends when
-this process ends, also by ``kill -9``; so does the cable from the namespace to Open vSwitch.
+The device has the addresses of Neutron's metadata port in the network, and 169.254.169.254. It is one end of a veth
+pair; the other end is a port of Open vSwitch. The namespace and the veth pair disappear when this process exits, even by
+``kill -9``.
 """
 
 import contextlib
@@ -30,11 +31,11 @@ _libc = ctypes.CDLL(None, use_errno=True)
 T = TypeVar("T")
 
 
-class MetadataPlace:
-    """Namespace of one network. ``guests``: name of the namespace of the guests. ``vsctl``: command of ovs-vsctl.
+class MetadataNamespace:
+    """Namespace of one network. ``guests``: name of the guests' namespace. ``vsctl``: the ovs-vsctl command.
 
-    ``listener``: the socket on which requests of the network's guests arrive. Raises: Unavailable; then nothing is
-    left.
+    ``listener``: the socket on which requests of the network's guests arrive. Raises: Unavailable, after removal of
+    what was created.
     """
 
     def __init__(self, network: MetadataNetwork, guests: str, vsctl: tuple[str, ...]) -> None:
@@ -43,7 +44,7 @@ class MetadataPlace:
         self._device = f"{DEVICE_PREFIX}{network.port}"[:_NAME_LENGTH]
         self._namespace = _in_thread(_unshared)
         try:
-            self._lay_cable()
+            self._connect()
             self.listener: socket.socket = _in_thread(self._listen)
         except BaseException:
             self.close()
@@ -56,7 +57,7 @@ class MetadataPlace:
         try_run("ip", "-n", self._guests, "link", "delete", self._device)
         os.close(self._namespace)
 
-    def _lay_cable(self) -> None:
+    def _connect(self) -> None:
         inside, network = f"/proc/{os.getpid()}/fd/{self._namespace}", self.network
         within = ("nsenter", f"--net={inside}")
         try_run("ip", "-n", self._guests, "link", "delete", self._device)
@@ -85,7 +86,7 @@ def _unshared() -> int:
 
 
 def _in_thread(work: Callable[[], T]) -> T:
-    """Run ``work``, which changes the network namespace of its thread, in a thread of its own."""
+    """Run ``work`` in a new thread, because ``work`` changes the network namespace of its thread."""
     done: list[T] = []
     failed: list[BaseException] = []
 
