@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A network client that remembers networks, subnets, names of security groups, and extensions for a short time.
+"""A network client with a short-lived cache of networks, subnets, names of security groups, and extensions.
 
-Only resources that a list by id returned are remembered, separately for each token. A network without subnets is not
-remembered, because its user is probably about to create a subnet.
+Only results of list requests with a filter for ids are cached, separately for each token. A network without subnets is
+not cached, because its user is probably about to create a subnet.
 """
 
 import threading
@@ -14,7 +14,7 @@ from cachetools import TTLCache
 from kilonova.network.client import NetworkClient, Resource
 
 _KINDS = frozenset({"networks", "subnets", "security-groups"})
-#: Attributes of security groups that are remembered.
+#: Attributes of security groups that are cached.
 _NAMES = (("id", "name"), ["id", "name"])
 _KEPT_S = 5.0
 _KEPT_RESOURCES = 4096
@@ -84,7 +84,7 @@ class CachedClient:
 
 
 def _is_remembered(kind: str, filters: Mapping[str, object]) -> bool:
-    """Whether resources of a list by id are remembered. Rules of security groups never are."""
+    """Whether the result of a list request is cached. Rules of security groups are never cached."""
     if kind not in _KINDS or not filters.keys() <= {"id", "fields"}:
         return False
     return kind != "security-groups" or filters.get("fields") in _NAMES

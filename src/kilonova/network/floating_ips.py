@@ -85,7 +85,7 @@ def allocate(client: NetworkClient, pool: str, *, token: str) -> FloatingIp:
 
 
 def associate(client: NetworkClient, floating_ip: FloatingIp, port_id: str, fixed_address: str, *, token: str) -> None:
-    """Associate a floating IP with a fixed address of a port, also if it is associated with another one.
+    """Associate a floating IP with a fixed address of a port; an existing association is replaced.
 
     Raises: Conflict if the fixed address has a floating IP already; InvalidRequest; Forbidden.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds security groups by name or id, as the compute API takes them."""
+"""Finds security groups by name or id; requests to the compute API contain either."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -14,10 +14,11 @@ _FIELDS = ("id", "name")
 
 
 def group_ids(client: NetworkClient, token: str | None, project_id: str, wanted: Sequence[str]) -> tuple[str, ...]:
-    """Return the ids of groups that the user can see, for their names or ids, each once.
+    """Return the ids of security groups, without duplicates. ``wanted``: names or ids of the groups.
 
-    A name means a group of the project. No id is returned if nothing or only ``default`` is wanted: new ports without
-    groups get the default group. Raises: NotFound; Conflict if several groups have the name.
+    An id may be that of any group that the user can see; a name is looked up among the project's groups. The result is
+    empty if ``wanted`` is empty or only ``default``: new ports without groups get the default group.
+    Raises: NotFound; Conflict if several groups have the name.
     """
     if set(wanted) <= {DEFAULT_GROUP}:
         return ()
@@ -25,7 +26,7 @@ def group_ids(client: NetworkClient, token: str | None, project_id: str, wanted:
 
 
 def group_id(client: NetworkClient, token: str | None, project_id: str, wanted: str) -> str:
-    """Return the id of one group for its name or id. Raises: NotFound; Conflict if several groups have the name."""
+    """Return the id of the group with a name or id. Raises: NotFound; Conflict if several groups have the name."""
     return _find(client, token, project_id, [wanted])[0]
 
 

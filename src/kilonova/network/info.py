@@ -36,7 +36,7 @@ def describe(client: NetworkClient, attached: Sequence[AttachedPort], *, floatin
 
 
 def by_id(client: NetworkClient, kind: str, ids: Collection[str], fields: Sequence[str] = ()) -> Mapping[str, Resource]:
-    """Return id → resource, with the named attributes or with all. Resources that do not exist are left out."""
+    """Return id → resource. Missing resources are left out. ``fields``: attributes to return; empty for all."""
     if not ids:
         return {}
     wanted = sorted(ids)

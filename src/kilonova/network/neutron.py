@@ -22,12 +22,12 @@ from kilonova.network.queries import queries, query_of_link
 from kilonova.network.silence import Silence
 
 LOG = logging.getLogger(__name__)
-#: Statuses of a service that is overloaded or behind a proxy without it; requests that change nothing are repeated.
+#: Statuses if the service is overloaded, or a proxy does not reach it. GET requests are then repeated.
 _AWAY = frozenset({502, 503, 504})
 _UNAUTHORIZED = 401
 #: Seconds without an answer after which the service may count as silent.
 _SILENCE_S = 5.0
-#: Pause in seconds before the first repetition; it doubles with each.
+#: Pause in seconds before the first repetition; the pause doubles with each repetition.
 _PAUSE_S = 0.1
 
 
@@ -47,7 +47,7 @@ class Neutron:
 
     ``adapter``: keystoneauth adapter of Kilonova's own user, with the time limit of a call in its session.
     ``retries``: number of repetitions of a GET request that gets no answer, within the time limit. While the service is
-    silent, one request at a time is sent, and all others fail at once.
+    silent, only one request at a time is sent, and all others fail at once.
     """
 
     def __init__(self, adapter: Adapter, *, retries: int, pause: Callable[[float], None] = time.sleep) -> None:
@@ -90,7 +90,7 @@ class Neutron:
         return found
 
     def _json(self, call: _Call) -> Mapping[str, Any]:
-        """Carry out a request and return the body of its response. Raises: the error that the response stands for."""
+        """Carry out a request and return the body of its response. Raises: the exception for an error response."""
         answer = self._answer(call)
         content = answer.content
         try:
@@ -176,14 +176,14 @@ class Neutron:
         return url if url.endswith("/v2.0") else f"{url}/v2.0"
 
     def _ends_at(self) -> float:
-        """Return when a call must end: after the time limit of a call, or at the deadline of the user's request."""
+        """Return when a call must end: at its time limit, or earlier, at the deadline of the user's request."""
         ends_at: float = time.monotonic() + self._session.timeout
         current = deadline.current()
         return ends_at if current is None or current.ends_at is None else min(ends_at, current.ends_at)
 
 
 def _path(kind: str, resource_id: str) -> str:
-    if resource_id in {"", ".", ".."}:  # not names of resources: HTTP clients remove them from a path
+    if resource_id in {"", ".", ".."}:  # no valid ids: HTTP clients remove such parts from a path
         raise NotFound(f"The resource {resource_id} could not be found.")
     return f"/{kind}/{quote(resource_id, safe='')}"
 

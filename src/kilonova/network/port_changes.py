@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changes of one port: bound to a host, disconnected from it, given back to the user, deleted.
 
-A port is changed only as it was read, so that two servers cannot take the same port of a user.
+A port is changed only at the revision that was read, so that two servers cannot use the same port of a user.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ _OF_HOST = frozenset(
         "vf_num",
     }
 )
-#: Number of times that a port is changed, if others change it at the same time.
+#: Maximum number of attempts to change a port that other requests change at the same time.
 _ATTEMPTS = 5
 
 
@@ -62,7 +62,7 @@ def bound(client: NetworkClient, owner: PortOwner, port: Resource, host: str) ->
 
 
 def successful(port: Resource) -> Resource:
-    """Return a port. Raises: PortBindingFailed if it has no connection on its host."""
+    """Return ``port``. Raises: PortBindingFailed if Neutron could not bind the port to its host."""
     if port[VIF_TYPE] == VifType.BINDING_FAILED:
         raise PortBindingFailed(port["id"])
     return port
@@ -80,7 +80,7 @@ def release(client: NetworkClient, port: Resource) -> None:
     if port.get("dns_name"):
         values["dns_name"] = ""
     destination = (port[PROFILE] or {}).get(MIGRATING_TO)
-    if destination:  # the live migration was interrupted by a delete
+    if destination:  # a delete has interrupted a live migration, which had bound the port to the destination too
         with suppress(NotFound):
             client.call("DELETE", f"/ports/{port['id']}/bindings/{destination}")
     with suppress(PortInUse):
@@ -94,7 +94,7 @@ def delete(client: NetworkClient, port_id: str) -> None:
 
 
 def without_host(profile: Mapping[str, object] | None) -> Mapping[str, object]:
-    """Return a port's profile without the facts of its host."""
+    """Return the binding profile of a port without the keys that describe the port's host."""
     return {key: value for key, value in (profile or {}).items() if key not in _OF_HOST}
 
 
@@ -119,10 +119,10 @@ def update(client: NetworkClient, port: Resource, values: Resource) -> Resource 
             if not found:
                 return None
             current = found[0]
-    raise Unavailable(f"Port {port['id']} changes all the time.")
+    raise Unavailable(f"Port {port['id']} is being changed by other requests.")
 
 
 def _profile_without_host(port: Resource) -> Mapping[str, Any]:
-    """Return the change that removes the host's facts from a port's profile; empty if it has none."""
+    """Return the change that removes the keys of the host from a port's binding profile; empty if there are none."""
     kept = without_host(port[PROFILE])
     return {PROFILE: kept} if kept != (port[PROFILE] or {}) else {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The server that ports belong to, and the ports that are its own in the network service."""
+"""Servers as owners of ports, and the look-up of their ports in the network service."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from kilonova.network.client import NetworkClient, Resource
 class PortOwner:
     """A server as the owner of ports.
 
-    ``zone``: its availability zone, which ``device_owner`` shows. ``hostname``: the DNS name of its ports; "" for none.
+    ``zone``: its availability zone, a part of ``device_owner``. ``hostname``: the DNS name of its ports; "" for none.
     """
 
     instance_uuid: str
@@ -25,5 +25,5 @@ class PortOwner:
 
 
 def ports_of(client: NetworkClient, owner: PortOwner) -> Sequence[Resource]:
-    """Return the ports of a server, without ports of other projects that name the server as their device."""
+    """Return the ports of a server, without ports of other projects that have the server as their device."""
     return client.list("ports", device_id=owner.instance_uuid, project_id=owner.project_id)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ports of servers: created or taken from the user, bound to a host, released or deleted.
+"""Ports of servers: created or supplied by the user, bound to a host, released or deleted.
 
 All requests are those of Kilonova's own service user. Every function may be repeated after a crash or a lost response.
 """
@@ -21,10 +21,10 @@ from kilonova.network.port_owner import PortOwner, ports_of
 def create_ports(
     client: NetworkClient, owner: PortOwner, request: NetworkRequest, host: str, *, repeated: bool
 ) -> NetworkInfo:
-    """Create or take the ports of a new server, bound to a host; return its interfaces in the requested order.
+    """Create the ports of a new server, or use the user's; bind them to a host.
 
-    ``repeated``: an earlier attempt may have made ports: they are adopted, and those that nothing needs are deleted.
-    If an error is raised, ports may remain; ``delete_ports`` removes them.
+    Returns the interfaces in the requested order. ``repeated``: an earlier attempt may have created ports: these are
+    adopted, and superfluous ones are deleted. If an error is raised, ports may remain; ``delete_ports`` removes them.
     Raises: NotFound, Conflict, InvalidRequest, OverQuota, PortBindingFailed, Unavailable.
     """
     present = list(ports_of(client, owner)) if repeated else []
@@ -46,9 +46,9 @@ def attach_port(
     security_groups: Sequence[str] = (),
     repeated: bool,
 ) -> Vif:
-    """Create or take one port for an existing server, bound to its host.
+    """Create one port for an existing server, or use a port of the user; bind it to the server's host.
 
-    ``info``: interfaces of the server so far. ``repeated``: an earlier attempt may have made the port.
+    ``info``: interfaces of the server so far. ``repeated``: an earlier attempt may have created the port.
     Raises: as ``create_ports``.
     """
     known = {vif.port_id for vif in info}
@@ -81,7 +81,7 @@ def detach_port(client: NetworkClient, owner: PortOwner, vif: Vif) -> None:
 
 
 def undo_attach(client: NetworkClient, owner: PortOwner, info: NetworkInfo, item: RequestedNetwork) -> None:
-    """Remove the port that a failed ``attach_port`` may have made or taken. ``info``: the server's other interfaces."""
+    """Delete or release the port of a failed ``attach_port``. ``info``: the server's other interfaces."""
     known = {vif.port_id for vif in info}
     for port in ports_of(client, owner):
         is_made = item.port_id is None and port["network_id"] == item.network_id and port["id"] not in known
@@ -107,7 +107,7 @@ def rebind(client: NetworkClient, owner: PortOwner, info: NetworkInfo, host: str
 def refresh(client: NetworkClient, owner: PortOwner, info: NetworkInfo) -> NetworkInfo:
     """Return the current state of a server's interfaces. Ports that are no longer the server's are left out.
 
-    Other ports that name the server as their device are not its interfaces: they were never plugged.
+    Other ports that have the server as their device are not its interfaces: they were never plugged.
     """
     return _described_as(client, info, _present(client, owner, info))
 
@@ -130,10 +130,10 @@ def refresh_all(client: NetworkClient, infos: Mapping[str, NetworkInfo]) -> Mapp
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """An attempt to make ports for a server.
+    """One attempt to create the ports of a server, or to bind the user's.
 
-    ``given``: id → port of the user. ``networks``: id → network of new ports. ``present``: ports of an earlier attempt;
-    those that are adopted are removed.
+    ``given``: id → port of the user. ``networks``: id → network of new ports. ``present``: ports of an earlier attempt
+    that this attempt has not adopted yet.
     """
 
     client: NetworkClient
@@ -154,7 +154,7 @@ class _Attempt:
         security_groups: Sequence[str],
         present: list[Resource],
     ) -> Self:
-        """Return an attempt, with the requested ports and networks as they are now."""
+        """Read the requested ports and networks, and return the attempt that uses them."""
         given = by_id(client, "ports", {item.port_id for item in items if item.port_id is not None})
         networks = by_id(client, "networks", {item.network_id for item in items if item.port_id is None})
         return cls(client, owner, host, security_groups, given, networks, present)
@@ -167,7 +167,7 @@ class _Attempt:
         return AttachedPort(port, created=True, tag=item.tag)
 
     def _adopt(self, item: RequestedNetwork) -> Resource | None:
-        """Return the port that an earlier attempt has made for this item, or None."""
+        """Return the port that an earlier attempt has created for a requested interface, bound to the host, or None."""
         for port in self.present:
             addresses = {fixed["ip_address"] for fixed in port["fixed_ips"]}
             if port["network_id"] == item.network_id and (item.address is None or item.address in addresses):
@@ -200,7 +200,7 @@ class _Attempt:
         return port_changes.successful(port)
 
     def _take(self, port_id: str) -> Resource:
-        """Give a port of the user to the server. If several servers request it at once, only one gets it."""
+        """Bind a port of the user for the server. If several servers request the port at once, only one gets it."""
         port, owner = self.given.get(port_id), self.owner
         if port is None or port["project_id"] != owner.project_id:
             raise _missing(port_id)
@@ -250,7 +250,7 @@ def _present(client: NetworkClient, owner: PortOwner, info: NetworkInfo) -> list
 
 
 def _described_as(client: NetworkClient, info: NetworkInfo, ports: Sequence[Resource | None]) -> NetworkInfo:
-    """Describe the ports that exist, with the facts about the interfaces that the network service does not know."""
+    """Describe the ports that exist. Tags, and whether the ports were created for the server, are from ``info``."""
     attached = []
     for port in ports:
         if port is not None:

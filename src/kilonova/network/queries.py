@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queries of list requests. A query that would be too long is divided into several."""
+"""Query strings of list requests. A query string that would be too long is divided into several."""
 
 from collections.abc import Iterator, Mapping
 from urllib.parse import urlencode, urlsplit
@@ -10,9 +10,9 @@ _FIELDS = "fields"
 
 
 def queries(filters: Mapping[str, object]) -> Iterator[str]:
-    """Yield queries, each with its question mark. Together they return the resources that match the filters.
+    """Yield query strings that begin with a question mark; their results together are all resources that match.
 
-    A filter without values matches nothing, so there is no query.
+    A filter without values matches nothing, so no query string is yielded.
     """
     lists = {name: _texts(value) for name, value in filters.items()}
     if not all(values for name, values in lists.items() if name != _FIELDS):
@@ -51,6 +51,6 @@ def _encoded(name: str, values: tuple[str, ...]) -> str:
 
 
 def _texts(value: object) -> tuple[str, ...]:
-    """Return the different texts of a filter's values."""
+    """Return the values of a filter as texts, without duplicates."""
     values = value if isinstance(value, list | tuple | set | frozenset) else (value,)
     return tuple(dict.fromkeys(str(each) for each in values))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks which networks, ports and security groups a user asks for, with the user's own rights.
+"""Checks the networks, ports and security groups that a user requests, with the user's own rights.
 
-The API replaces ``auto`` and omitted networks by the network that they mean, so that a stored request is complete.
+The API replaces ``auto``, or an omitted network, by the id of a network, so that a stored request is complete.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from kilonova.network.usable_networks import UsableNetworks
 #: Attributes of ports that a check needs.
 _PORT_FIELDS = ("id", "network_id", "project_id", "device_id", "fixed_ips", "ip_allocation")
 _ADDRESS_FIELDS = ("network_id", "device_id", "fixed_ips")
-#: Values of ``ip_allocation`` of a port that has no address yet, or never.
+#: Values of a port's ``ip_allocation`` if the port has no address yet, or never gets one.
 _WITHOUT_ADDRESS = frozenset({"deferred", "none"})
 
 
@@ -93,7 +93,7 @@ def read_interface(
 
 
 def _items(networks: str | Sequence[Mapping[str, Any]], count: int) -> Sequence[RequestedNetwork]:
-    """Return the requested interfaces of a body, without questions to the network service."""
+    """Return the requested interfaces of a body, without requests to the network service."""
     if isinstance(networks, str) or not all(isinstance(each, Mapping) for each in networks):
         raise InvalidRequest("Bad networks format")
     items, ports = [], set[str]()

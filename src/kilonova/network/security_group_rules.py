@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ingress rules of security groups, as the compute API shows and creates them, with the rights of a user.
+"""Ingress rules of security groups, in the form of the compute API, read and changed with the rights of a user.
 
-The compute API knows neither egress rules nor the IP version of a rule.
+The compute API has neither egress rules nor the IP version of a rule.
 """
 
 from collections.abc import Iterable
@@ -20,9 +20,9 @@ HAVE_PORTS = frozenset({"TCP", "UDP"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewRule:
-    """A rule to create: who may send what to the servers of a group.
+    """A rule to create: the senders and packets that the servers of a group accept.
 
-    ``from_port`` and ``to_port``: a range of ports; type and code for ICMP; -1 and None: any. The sender is in the
+    ``from_port`` and ``to_port``: a range of ports; for ICMP, type and code; -1 and None: any. The sender is in the
     network ``cidr``, or has the security group ``source_group_id``.
     """
 
@@ -35,7 +35,7 @@ class NewRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngressRule:
-    """A rule of the group ``group_id``. ``cidr``: ``0.0.0.0/0`` also if the rule names no network."""
+    """A rule of the group ``group_id``. ``cidr``: ``0.0.0.0/0`` also if the rule has no network."""
 
     id: str
     group_id: str
@@ -68,7 +68,7 @@ def read_rule(found: Resource) -> IngressRule:
 
 
 def is_same(rule: IngressRule, new: NewRule) -> bool:
-    """Whether a rule is equal to a new one with a network. Neutron itself compares rules with a source group."""
+    """Whether a rule with a ``cidr`` is equal to a new rule. Neutron itself compares rules with a source group."""
     fields = ("protocol", "from_port", "to_port", "cidr", "source_group_id")
     return all(getattr(rule, field) == getattr(new, field) for field in fields)
 

@@ -19,7 +19,7 @@ from kilonova.errors import Unavailable
 class Silence:
     """Whether a service is silent. Thread-safe; nothing waits for its lock.
 
-    ``least_s``: seconds that a request must have waited; one with a shorter time limit says nothing about the service.
+    ``least_s``: seconds that a request must have waited in vain before the service counts as silent.
     """
 
     def __init__(self, least_s: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -32,7 +32,7 @@ class Silence:
 
     @contextmanager
     def request(self) -> Iterator[None]:
-        """Context of one request. Raises: Unavailable if the service is silent and another request tries it."""
+        """Context of one request. Raises: Unavailable if the service is silent and another request is being tried."""
         with self._lock:
             if self._is_silent and self._is_probed:
                 raise Unavailable("The network service does not answer.")
@@ -52,7 +52,7 @@ class Silence:
             self._is_silent = False
 
     def timed_out(self, since: float) -> None:
-        """Note that a request that began at a time of the clock got no answer."""
+        """Note that a request got no answer. ``since``: clock time at which the request began."""
         with self._lock:
             if self._answered_at < since and self._clock() - since >= self._least_s:
                 self._is_silent = True

@@ -29,7 +29,7 @@ class UsableNetworks:
         return {each["id"]: each for each in self.list("networks", id=sorted(ids), fields=_FIELDS)} if ids else {}
 
     def only_one(self, **filters: object) -> Resource | None:
-        """Return the only network that the project owns or shares, or None if there is none.
+        """Return the only network that is the project's own or shared, or None if there is none.
 
         ``filters``: conditions on the project's own networks. Raises: Conflict if there are several, Forbidden.
         """
@@ -42,9 +42,9 @@ class UsableNetworks:
         return next(iter(found.values()), None)
 
     def automatic(self) -> str:
-        """Return the only network, or else the topology that the network service makes for the project.
+        """Return the id of the only network, or else of a network that the network service creates for the project.
 
-        Raises: InvalidRequest if it cannot make one; Conflict, Forbidden, Unavailable.
+        Raises: InvalidRequest if the service cannot create one; Conflict, Forbidden, Unavailable.
         """
         only = self.only_one(admin_state_up=True)
         if only is not None:

@@ -152,7 +152,7 @@ def _release(services: Services, run: Run[BuildFacts]) -> Effect:
 
 
 def _make_ports(services: Services, run: Run[BuildFacts]) -> Effect:
-    """Create or take the ports of a new server and bind them to its host."""
+    """Create the ports of a new server, or use the user's, and bind them to the server's host."""
     memo = memos(services, [run]).get(run.row.uuid)
     host = run.facts.host
     if memo is None or host is None:
@@ -160,8 +160,8 @@ def _make_ports(services: Services, run: Run[BuildFacts]) -> Effect:
     with services.database.read() as connection:
         request = instance_networks.request_of(connection, run.instance_uuid)
         owner = network_steps.owner_of(services, connection, memo.instance, host)
-    # On an earlier host, the network service may have carried out a request without a response only after the ports for
-    # this host had been removed: then a port exists already.
+    # The network service may have carried out a request for an earlier host late, without a response, after the undo
+    # had removed the ports for that host. Then a port already exists.
     repeated = run.repeated or bool(run.facts.tried)
     made = network_steps.bind(
         services, run, lambda: ports.create_ports(services.network, owner, request, host, repeated=repeated)

@@ -3,7 +3,7 @@
 
 ::
 
-    attach: port ──▶ plug ──▶ done          the port is made or taken, then the guest gets the interface
+    attach: port ──▶ plug ──▶ done          a port is bound, then the guest gets the interface
     detach: unplug ──▶ port ──▶ done        the guest loses the interface, then the port is deleted or released
                └─ point of no return
 
@@ -55,7 +55,10 @@ class DetachFacts:
 
 
 def _make_port(services: Services, run: Run[AttachFacts]) -> Effect:
-    """Create or take the port. The attach fails without the network service, because the user waits for the result."""
+    """Create a port, or use the user's.
+
+    If the network service does not answer, the attach fails, because the user waits for the result.
+    """
     facts, server = run.facts, read(services, run.instance_uuid, run.facts.host)
     if facts.network.port_id is not None and find_vif(server.info, facts.network.port_id) is not None:
         error = PortInUse(facts.network.port_id)
@@ -108,7 +111,7 @@ def _unplug(services: Services, run: Run[DetachFacts]) -> Effect:
 
 
 def _plug_again(services: Services, run: Run[DetachFacts]) -> Effect:
-    """Undo hook: the guest keeps the interface, also if its host reported an error after it was removed."""
+    """Undo hook: attach the interface to the guest again, in case its host removed it before reporting an error."""
     vif = find_vif(read(services, run.instance_uuid, None).info, run.facts.port_id)
     if vif is None or run.interrupt is Interrupt.DELETE:
         return Completed(durable=False)
@@ -135,7 +138,7 @@ def _detached(tx: Transaction, run: Run[DetachFacts], _power_state: PowerState |
 
 
 def _not_changed(_services: Services, run: Run[AttachFacts] | Run[DetachFacts]) -> Unwound:
-    """Record the fault of an attach or detach that failed, but not if a delete interrupted it; the state stays."""
+    """Record the fault of a failed attach or detach, unless a delete interrupted it. The server keeps its state."""
     return Ended() if run.interrupted is Interrupt.DELETE else Ended(_record_fault)
 
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps of workflows that change the ports of a server, and wait until the network service has plugged them.
+"""Workflow steps that change the ports of a server, and wait until the network service has plugged the ports.
 
 ::
 
     ports ──▶ spawn, finish, … ──▶ plugged ──▶ resume        only for servers with networks
       │                               │           └─ only if the driver has started the guest paused
       │                               └─ only if a port was not active after it was bound
-      ├─ of a new server: create or take the ports; undo: delete or release them
+      ├─ of a new server: create the ports, or bind the user's; undo: delete or release them
       └─ of a server that moves: bind the ports to the new host; undo: bind them to the former one
 
 The ports of a server are found by its uuid in the network service, and not in the journal. So a step may be repeated
@@ -48,8 +48,8 @@ NOT_ALLOCATED = "Failed to allocate the network(s), not rescheduling."
 class PlugWait:
     """Wait for ports that were not active after they were bound.
 
-    ``ports``: their ids. ``since``: events that arrived before are about an earlier binding. ``until``: end of the
-    wait; None until the guest exists. Times are those of the database's clock.
+    ``ports``: their ids. ``since``: start of the binding; earlier events are about an earlier binding. ``until``: end
+    of the wait; None until the guest exists. Times are those of the database's clock.
     """
 
     ports: tuple[str, ...]
@@ -58,7 +58,7 @@ class PlugWait:
 
 
 class Plugging(HasHost, Protocol):
-    """Facts of a workflow that makes a guest.
+    """Facts of a workflow that creates a guest.
 
     ``networks``: the server may have interfaces. ``held``: the driver has started the guest paused.
     """
@@ -88,7 +88,7 @@ class Networked:
 
 
 def read(services: Services, instance_uuid: str, host: str | None) -> Networked:
-    """Return a server with its networks. ``host``: the host whose zone its ports show. Raises: ServerGoneError."""
+    """Return a server with its networks. ``host``: as for :func:`owner_of`. Raises: ServerGoneError."""
     with services.database.read() as connection:
         try:
             instance = instances.get_bare(connection, instance_uuid)
@@ -100,7 +100,10 @@ def read(services: Services, instance_uuid: str, host: str | None) -> Networked:
 
 
 def owner_of(services: Services, connection: Connection, instance: Instance, host: str | None) -> PortOwner:
-    """Return a server as the owner of its ports. ``host``: the host whose availability zone the ports show."""
+    """Return a server as the owner of its ports.
+
+    ``host``: the host whose availability zone is written to the ports; None for the zone of the server.
+    """
     zone = instance.availability_zone if host is None else aggregates.zones_of_hosts(connection, {host}).get(host)
     return PortOwner(
         instance_uuid=instance.uuid,
@@ -131,10 +134,9 @@ class Bound:
 
 
 def bind(services: Services, run: Run[Any], change: Callable[[], NetworkInfo], *, waits: bool = True) -> Bound | Failed:
-    """Bind ports to the host of the facts. ``change``: binds the ports and returns the interfaces.
+    """Bind ports to the host in the workflow's facts. ``change``: binds the ports and returns the interfaces.
 
-    ``waits``: whether the workflow waits later until the ports are plugged. Raises: Unavailable, so that the step is
-    retried.
+    ``waits``: whether a later step waits until the ports are plugged. Raises: Unavailable, so that the step is retried.
     """
     since = services.database.clock.now()
     try:
@@ -201,7 +203,7 @@ def remove_ports(services: Services, run: Run[Any]) -> Effect:
     """Delete the ports that were made for a server, and release those of the user. Ports that are gone are no error."""
     server = read(services, run.instance_uuid, None)
     if not server.request.networks and not server.info:
-        return Completed(durable=False)  # the workflow began while another one might have attached an interface
+        return Completed(durable=False)  # an attach that ran when this workflow began has added no interface
     ports.delete_ports(services.network, server.owner, server.of_user)
     facts = replace(run.facts, plugging=None) if hasattr(run.facts, "plugging") else None
     return Completed(facts, _forget)
@@ -220,7 +222,7 @@ def has_networks(facts: Plugging) -> bool:
 def ports_step(
     do: Do[Any], undo: Do[Any] = NOTHING, *, event: str, applies: Callable[[Any], bool] = has_networks, **more: Any
 ) -> Step[Any]:
-    """Return a step that changes the ports of a server; a workflow without networks passes over it."""
+    """Return a step that changes the ports of a server; the workflow of a server without networks skips the step."""
     return Step("ports", do, undo, event=event, applies=applies, blocking=True, undo_blocks=undo is not NOTHING, **more)
 
 
@@ -228,7 +230,7 @@ def ports_step(
 
 
 def guest_made(services: Services, run: Run[Any], reply: StepReply) -> Effect:
-    """Reply handler of an order that makes a guest: the wait for the guest's ports begins when the guest exists."""
+    """Reply handler of an order that creates a guest: start the time limit of the wait for the guest's ports."""
     effect, wait = complete_or_fail(services, run, reply), run.facts.plugging
     if wait is None or not isinstance(effect, Completed):
         return effect
@@ -238,7 +240,7 @@ def guest_made(services: Services, run: Run[Any], reply: StepReply) -> Effect:
 
 
 def held(guest: GuestSpec, facts: Plugging) -> GuestSpec:
-    """Return ``guest``; if its ports are not all plugged yet, with the permission to start it paused."""
+    """Return ``guest``. If a port is not plugged yet, the result lets the driver start the guest paused."""
     return replace(guest, starts_paused=True) if facts.plugging is not None else guest
 
 
@@ -256,7 +258,7 @@ def plugged_step(event: str, *, may_fail: bool = True) -> Step[Any]:
 
 
 def resume_step(event: str) -> Step[Any]:
-    """Return the step that continues a guest which its driver has started paused."""
+    """Return the step that resumes a guest that its driver has started paused."""
     return replace(one_way("resume", sends(UnpauseGuest), event=event), applies=_is_held)
 
 
@@ -293,7 +295,7 @@ def _await_plugged(services: Services, run: Run[Any], *, is_fatal: bool) -> Effe
         why = f"Not plugged after {services.vif_plugging_timeout_s:g} s: {', '.join(inactive)}."
         return Failed(Failure(NOT_ALLOCATED, f"{NOT_ALLOCATED}\n{why}", run.facts.host, everywhere=True))
     if inactive:
-        LOG.warning("Server %s goes on without plugged ports: %s", run.instance_uuid, ", ".join(inactive))
+        LOG.warning("Server %s continues although ports are not plugged: %s", run.instance_uuid, ", ".join(inactive))
     return Completed(write=store(info))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pending rollbacks: a move was undone while its source was down, so the source restores its guest later (ADR 25)."""
+"""Pending rollbacks: a move was rolled back while its source was down, so the source restores its guest later (ADR 25)."""
 
 import logging
 from collections import defaultdict
@@ -48,10 +48,12 @@ def take(database: Database, reply: StepReply) -> None:
     After an error the record stays, and the agent gets the order again at its next start.
     """
     if reply.error is not None:
-        LOG.warning("Host %s: guest %s was not restored after its undone move: %s", *_names(reply), reply.error)
+        LOG.warning(
+            "Host %s: guest %s could not be restored after its rolled-back move: %s", *_names(reply), reply.error
+        )
         return
     database.write(partial(pending_rollbacks.forget, host=reply.host, instance_uuid=reply.instance_uuid))
-    LOG.info("Host %s: guest %s was restored after its undone move", *_names(reply))
+    LOG.info("Host %s: guest %s was restored after its rolled-back move", *_names(reply))
 
 
 def _names(reply: StepReply) -> tuple[str, str]:

@@ -2,8 +2,8 @@
 """Network interfaces that are attached to libvirt guests, and detached from them.
 
 A change concerns up to three configurations: that of the running domain, that for the domain's next start, and the
-domain XML in the guest's folder. Each is changed only if it has to be, so a change that a crash has interrupted can be
-repeated or reversed.
+domain XML in the guest's folder. A configuration that is already in the wanted state is not changed, so a change that
+a crash has interrupted can be repeated or reversed.
 """
 
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ _OFF_OR_ASKED = frozenset(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Interfaces:
-    """Attaches interfaces to a guest and detaches them, while it runs or is off."""
+    """Attaches interfaces to a guest and detaches them, while the guest runs or is off."""
 
     host: LibvirtHost
 
@@ -66,7 +66,8 @@ class Interfaces:
     def _changeable(self, uuid: str) -> OwnDomain:
         """Return a guest whose interfaces can be changed. Raises: GuestMissing, DriverError.
 
-        The saved memory of a suspended guest contains its interfaces, and a rescued guest gets its own interfaces back.
+        A suspended or rescued guest is refused: the saved memory of a suspended guest contains its interfaces, and the
+        end of a rescue restores the interfaces from before the rescue.
         """
         domain = self.host.domains.get(uuid)
         if domain.power_state() is PowerState.SUSPENDED:
@@ -91,7 +92,7 @@ class Interfaces:
             raise DriverError(f"Guest {domain.uuid} does not release port {vif.port_id}.")
 
     def _note(self, domain: OwnDomain) -> None:
-        """Store the domain XML with the present interfaces and PCI places, for later definitions of the domain."""
+        """Store the domain XML with the present interfaces and PCI addresses, for later definitions of the domain."""
         with explained(f"describe guest {domain.uuid}"):
             xml = domain.handle.XMLDesc(_INACTIVE)
         self.host.note(domain.uuid, xml)
@@ -114,7 +115,7 @@ def _attach(handle: Any, device: str, alias: str, which: int) -> None:
 
 
 def _detach(handle: Any, alias: str, which: int) -> None:
-    """Remove a device from one configuration, or ask the running guest to release it; no error if it is absent."""
+    """Remove a device from one configuration; a running guest is asked to release it. No error if absent."""
     device = find_device(handle.XMLDesc(_XML_OF[which]), alias)
     if device is None:
         return

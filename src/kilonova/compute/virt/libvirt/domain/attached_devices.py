@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Devices in the XML of a domain that libvirt has returned: found by their alias, and placed on the PCI bus.
+"""Devices in the XML of a domain that libvirt has returned: found by their alias, and given a PCI address.
 
-A domain that runs has two configurations: the running one, and the one for its next start. The guest recognises a
-device by its place on the PCI bus, so a device should have the same place in both.
+A running domain has two configurations: the present one, and the one for its next start. The guest recognises a device
+by its PCI address, so a device should have the same PCI address in both configurations.
 """
 
 from collections.abc import Iterator
@@ -18,10 +18,10 @@ def find_device(domain: str, alias: str) -> str | None:
 
 
 def placed_alike(device: str, alias: str, other: str, domain: str) -> str:
-    """Return the XML of a device that is to be added to ``domain``, at the place that it has in ``other``.
+    """Return the XML of a device to add to ``domain``, with the PCI address that the device has in ``other``.
 
-    ``other``: XML of the other configuration. The device stays without a place, so that libvirt chooses one, if
-    ``other`` does not have the device, or if the place is taken or does not exist in ``domain``.
+    ``other``: XML of the other configuration. If ``other`` does not have the device, or if the address is in use or its
+    bus is missing in ``domain``, the result has no address, so that libvirt chooses one.
     """
     there, here = ET.fromstring(other), ET.fromstring(domain)  # noqa: S314 - the XML is from libvirt
     model = _find(there, alias)

@@ -31,7 +31,7 @@ _MOST_QUEUES = 256
 #: Prefix of the bridges that Neutron's Linux bridge agent creates, and length of their names.
 _BRIDGE_PREFIX, _BRIDGE_LENGTH = "brq", 14
 _USERSPACE_DATAPATH = "netdev"
-#: libvirt keeps aliases with this prefix.
+#: Prefix of user-defined device names; libvirt replaces other names by its own.
 _ALIAS_PREFIX = "ua-"
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _MAC = re.compile(r"[0-9a-f][02468ace](:[0-9a-f]{2}){5}", re.IGNORECASE)
@@ -45,7 +45,7 @@ _MTUS = range(68, 65536)
 class CardStyle:
     """The kind of network cards that flavor and image choose for all interfaces of a guest.
 
-    ``queues``: pairs of queues of each card; None for one pair. ``packed``: whether they are packed virtqueues.
+    ``queues``: pairs of queues of each card; None for one pair. ``packed``: whether the queues are packed virtqueues.
     """
 
     model: str = _DEFAULT_MODEL
@@ -99,15 +99,15 @@ def describe_vif(vif: Vif, style: CardStyle, settings: LibvirtSettings) -> Nic |
 
 
 def alias_of(vif: Vif) -> str:
-    """Return the name of an interface's device in libvirt, by which it is found again."""
+    """Return the alias of an interface's device in libvirt, by which the driver finds the device again."""
     return f"{_ALIAS_PREFIX}{vif.port_id}"
 
 
 def _bridged(vif: Vif, source: BridgeSource, style: CardStyle, settings: LibvirtSettings) -> Nic:
     """Return a network card whose tap device libvirt adds to a bridge.
 
-    A datapath in user space reads packets as they leave the guest: a guest that left checksums and segments to the host
-    would send packets without checksums.
+    If the bridge has a datapath in user space, the card has no offloads: such a datapath does not complete the packets
+    of a guest that leaves checksums and segmentation to the host.
     """
     mtu = vif.network.mtu
     if mtu is not None and mtu not in _MTUS:
@@ -118,7 +118,7 @@ def _bridged(vif: Vif, source: BridgeSource, style: CardStyle, settings: Libvirt
 
 
 def _tapped(vif: Vif, source: BridgeSource | MacvtapSource, style: CardStyle, settings: LibvirtSettings) -> Nic:
-    """Return a network card. It has no MTU of its own: libvirt gives a macvtap device that of the device below it."""
+    """Return a network card without an MTU: libvirt gives a macvtap device the MTU of the device below it."""
     return Nic(
         mac=vif.mac,
         source=source,
