@@ -36,7 +36,8 @@ from kilonova.wsgi_keys import CLIENT_GONE
 LOG = logging.getLogger(__name__)
 
 WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
-#: Errors with these statuses are logged in one line without a traceback: operators can remove the cause, clients retry.
+#: Errors with these statuses are logged in one line without a traceback, because their causes are not bugs: operators
+#: can remove the causes, and clients can retry.
 _TOLD_IN_ONE_LINE = frozenset({503, 507})
 #: Status of an operation that the hypervisor does not support. Logged at level INFO.
 _CANNOT = 501
@@ -53,7 +54,7 @@ class Family(Protocol):
     routes: Routes
 
     def version(self, headers: Mapping[str, str], path: str) -> Version:
-        """Return the microversion that a request to ``path`` has. Raises: HttpError 406, InvalidRequest."""
+        """Return the microversion of a request to ``path``. Raises: HttpError 406, InvalidRequest."""
 
     def version_headers(self, version: Version | None) -> dict[str, str]:
         """Return the reply headers that name the microversion of the request."""
@@ -106,7 +107,7 @@ _SECRETS = frozenset({"console_token"})
 
 @dataclass(slots=True)
 class Exchange:
-    """One HTTP request, from authentication to reply or fault. ``shown_path``: its path for logs, secrets masked."""
+    """One HTTP request, from authentication to reply or fault. ``shown_path``: its path without secrets, for logs."""
 
     family: Family
     backend: Backend
@@ -332,7 +333,7 @@ def _require_own_project(path: Mapping[str, str], credentials: Credentials) -> N
 
 
 def _remote_address(environ: Mapping[str, Any], *, trust_proxy: bool) -> str | None:
-    """Return the client's address: the peer, or, if ``trust_proxy``, the first address in ``X-Forwarded-For``."""
+    """Return the address of the TCP peer, or, if ``trust_proxy``, the first address in ``X-Forwarded-For``."""
     named = environ.get("HTTP_X_FORWARDED_FOR") if trust_proxy else None
     if named:
         with contextlib.suppress(ValueError):

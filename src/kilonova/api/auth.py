@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Authentication middleware of the APIs: Keystone through keystonemiddleware, or ``noauth2`` for tests.
 
-Either one removes the identity headers that a client sent, and sets those of the authenticated user in the WSGI
-environment.
+Either middleware removes the identity headers that a client sent, and sets identity headers of the authenticated user
+in the WSGI environment.
 """
 
 import os
@@ -47,7 +47,7 @@ def take_identity(environ: dict[str, Any]) -> dict[str, str]:
 
 
 def noauth2(app: WsgiApp, *, plain_roles: tuple[str, ...]) -> WsgiApp:
-    """Wrap ``app`` in an authentication that trusts every token, for tests.
+    """Wrap ``app`` in an authentication for tests, which accepts every token.
 
     Token ``admin``: an administrator. Token ``USER:PROJECT``: a user with ``plain_roles``. Token ``USER:``: a user
     without a scope. The header ``X-Roles`` overrides the roles. One of the headers ``X-Project-Id``, ``X-Domain-Id``
@@ -78,7 +78,7 @@ def noauth2(app: WsgiApp, *, plain_roles: tuple[str, ...]) -> WsgiApp:
 class TokenMemory:
     """Token cache for keystonemiddleware: shared by all threads and bounded.
 
-    It replaces keystonemiddleware's own cache: one dict per thread, which is searched completely at each insertion.
+    The cache of keystonemiddleware has one dict per thread instead, and searches a whole dict at each insertion.
     """
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:

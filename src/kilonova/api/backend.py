@@ -24,7 +24,7 @@ from kilonova.scheduler.engine.engine import Engine
 class Backend:
     """Services for API handlers.
 
-    ``image_proxy``: serves the image routes, which exist up to microversion 2.35, and up to 2.38 for image metadata.
+    ``image_proxy``: serves the routes of images (up to microversion 2.35) and of image metadata (up to 2.38).
     ``network``: client of the network service; None if none is configured.
     ``driver_name``: name of the external scheduler driver that is used instead of ``engine``, or None.
     """

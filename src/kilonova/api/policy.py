@@ -127,7 +127,7 @@ class _Enforcer(policy.Enforcer):  # type: ignore[misc]
     def load_rules(self, force_reload: bool = False) -> None:
         if self._is_loaded and not force_reload:
             return
-        self._need_check_rule = False  # ``policy_files.findings`` reports undefined rules, and names the file
+        self._need_check_rule = False  # policy_files.findings() reports undefined rules, with their files
         super().load_rules(force_reload)
         policy_files.require_no_circle(self.rules)
         asks_outside = any(_ASKS_OUTSIDE.search(str(check)) for check in self.rules.values())

@@ -14,9 +14,9 @@ _PIECE = 1 << 16
 def read_body(environ: Mapping[str, Any], most: int) -> bytes:
     """Return the body. Raises: InvalidRequest, HttpError 413 for more than ``most`` bytes, Unavailable."""
     refused = environ.get(BODY_REFUSED)
-    if refused == 413:  # the built-in WSGI server, which applies the same limits, has not read the body
+    if refused == 413:  # the WSGI server refused the size of the body, and has not read the body
         raise _too_large(most)
-    if refused:  # the WSGI server could not validate the token in advance, so it has not read the body
+    if refused:  # the WSGI server has not read the body, because it could not validate the token
         raise Unavailable("The token could not be validated when the request arrived; send the request again.")
     text = environ.get("CONTENT_LENGTH") or "0"
     if not (text.isascii() and text.isdecimal()):

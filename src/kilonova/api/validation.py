@@ -49,13 +49,13 @@ class Compiled:
 
         validator = wording_validator()(self.schema, format_checker=jsonschema.FormatChecker())
         errors = sorted(validator.iter_errors(instance), key=lambda error: [str(part) for part in error.absolute_path])
-        if not errors:  # in rare cases the two validators differ, e.g. in which floats they accept as integers
+        if not errors:  # rare: only the fast validator refuses the value, e.g. a float as an integer
             return self._first_error(instance)
         error = jsonschema.exceptions.best_match(errors) or errors[0]
         return _refusal(error.absolute_path, error.instance, error.message)
 
     def _first_error(self, instance: Any) -> InvalidRequest:
-        """Return the error in the words of the fast validator, which is used alone for large JSON values."""
+        """Return the error with the message of the fast validator. For large JSON values, jsonschema is not used."""
         found = self.first_found(instance)
         return _refusal(found.instance_path, found.instance, found.message)
 
@@ -98,7 +98,7 @@ def _unnamed(instance: Mapping[str, Any], schema: Schema) -> list[str]:
 
 @cache
 def wording_validator() -> Any:
-    """Return jsonschema's validator, with patterns matched by the regular expression engine of linear run time."""
+    """Return a variant of jsonschema's validator, whose regular expression engine has linear run time."""
     import jsonschema  # noqa: PLC0415 - slow to import, and most processes start without a bad request
 
     error = jsonschema.ValidationError

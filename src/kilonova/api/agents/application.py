@@ -88,7 +88,7 @@ class AgentsApi:
     """WSGI application of the agents API.
 
     ``data``: access to the image service as Kilonova's own user; None if the service or the user is not configured.
-    ``has_agent``: tells whether a host has an agent session. ``room``: one slot for each concurrent transfer.
+    ``has_agent``: tells whether a host has an agent session. ``room``: limits the number of concurrent transfers.
     """
 
     office: TicketOffice
@@ -152,7 +152,7 @@ class AgentsApi:
         return self.office.read(said.removeprefix(_BEARER))
 
     def _find(self, path: str) -> tuple[Mapping[str, str], Mapping[str, Route]]:
-        """Return the parameters in ``path``, and its HTTP methods with their routes. Raises: NotFound."""
+        """Return the parameters in ``path``, and HTTP method → route of this path. Raises: NotFound."""
         parts = path.split("/")
         for template, methods in self.routes.items():
             wanted = template.split("/")
@@ -164,9 +164,9 @@ class AgentsApi:
         raise NotFound("The resource could not be found.")
 
     def _require(self, ticket: Ticket, route: Route, named: Mapping[str, str]) -> None:
-        """Raise Forbidden unless the ticket grants this direction, image and host, and the host has an agent session.
+        """Raise Forbidden unless the ticket is for the request's direction, image and host.
 
-        ``named``: the parameters in the request's path.
+        The host must also have an agent session. ``named``: the parameters in the request's path.
         """
         right = ticket.direction is route.direction and ticket.image_id == named["image_id"]
         if not right or ticket.host != named["host"] or not self.has_agent(ticket.host):

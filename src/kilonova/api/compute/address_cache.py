@@ -17,10 +17,11 @@ LOG = logging.getLogger(__name__)
 
 
 def refresh_addresses(ctx: Context, *instance_uuids: str) -> None:
-    """Renew the cached addresses of servers, and their time of change.
+    """Renew the cached addresses of servers, and set ``updated_at`` of these servers.
 
-    The network service has already made the requested change, so a failed refresh is only logged. An event of the
-    network service or the periodic task renews the cache later. Devices that are not servers are ignored.
+    The network service has already made the requested change, so a failed refresh is only logged. The cache is then
+    renewed later, after an event of the network service or by a periodic task. Ids that are not those of servers are
+    ignored.
     """
     for uuid in instance_uuids:
         try:
@@ -39,7 +40,7 @@ def _refresh(ctx: Context, uuid: str) -> None:
     found = {vif.port_id: vif.subnets for vif in ports.refresh(network, owner, info)}
 
     def job(tx: Transaction) -> None:
-        # interfaces may have been attached or detached since: only addresses are taken over
+        # copy only the addresses: interfaces may have been attached or detached meanwhile
         present = instance_networks.info_of(tx.connection, uuid)
         instances.change(tx, uuid)
         instance_networks.store_info(tx, uuid, _with_addresses(present, found))

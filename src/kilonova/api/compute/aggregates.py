@@ -78,7 +78,7 @@ def show_aggregate(ctx: Context, request: Request) -> Reply:
 def update_aggregate(ctx: Context, request: Request) -> Reply:
     """PUT /os-aggregates/{aggregate_id}.  Errors: 400, 404, 409 if the name exists.
 
-    400 also for a new zone while a host of the aggregate has servers, or has another zone from another aggregate.
+    400 also for a new zone if a host of the aggregate has servers, or has a different zone from another aggregate.
     """
     ctx.authorize("os_compute_api:os-aggregates:update")
     asked, aggregate_id = request.body["aggregate"], _id(request)
@@ -146,7 +146,10 @@ def set_metadata(ctx: Context, request: Request) -> Reply:
 
 
 def cache_images(ctx: Context, request: Request) -> Reply:
-    """POST /os-aggregates/{aggregate_id}/images.  Since: 2.81.  Caches images on all hosts.  Errors: 400, 404."""
+    """POST /os-aggregates/{aggregate_id}/images.  Since: 2.81.  Errors: 400, 404.
+
+    Caches images on all hosts of the aggregate.
+    """
     ctx.authorize("compute:aggregates:images")
     with ctx.read() as connection:
         aggregate = aggregates.get(connection, _id(request))

@@ -10,7 +10,7 @@ from kilonova.db import console_tokens
 from kilonova.errors import InvalidRequest, NotFound
 
 _RULE, _PATH = "os_compute_api:os-console-auth-tokens", "/os-console-auth-tokens/{console_token}"
-#: The route has no query parameters. Unknown ones are ignored up to microversion 2.98, and refused from 2.99 on.
+#: Query parameters of the route: all are ignored up to microversion 2.98, and refused from 2.99 on.
 _QUERY = Schemas({(2, 99): query({}, extra=False)})
 RULES = (rule(_RULE, SERVICE_OR_ADMIN, "Show the address of a token's console", ("GET", _PATH)),)
 

@@ -139,7 +139,7 @@ def _view(alias: str) -> dict[str, Any]:
         "name": _ALIASES[alias],
         "description": "Part of the compute API at every microversion.",
         "links": [],
-        # Nova returns this value for every extension since it dropped the XML API
+        # as in Nova, which has returned this namespace for every extension since the removal of its XML API
         "namespace": "http://docs.openstack.org/compute/ext/fake_xml",
         "updated": "2014-12-03T00:00:00Z",
     }

@@ -237,7 +237,7 @@ def _page(ctx: Context, request: Request) -> tuple[list[Flavor], dict[str, Any]]
 
 
 def _wanted_publicity(request: Request) -> bool | None:
-    """Return the query parameter ``is_public`` of an administrator: True, False, or None for all flavors."""
+    """Return the query parameter ``is_public`` of an administrator's request. None: public and private flavors."""
     text = (request.param("is_public") or "true").lower()
     if text == "none":
         return None

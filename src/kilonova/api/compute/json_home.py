@@ -37,7 +37,7 @@ def document(routes: Routes, request: Request) -> dict[str, Any]:
     for template, endpoints in routes.items():
         path = template.removeprefix(_ROOT)
         if path in {template, ""} or path.startswith("{project_id}"):
-            continue  # version discovery, or a duplicate of a route with a project id in its path
+            continue  # skip version discovery, and duplicate paths that begin with a project id
         names = _VARIABLE.findall(path)
         where: dict[str, Any] = {"href": prefix + template}
         if names:

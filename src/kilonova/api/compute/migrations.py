@@ -44,7 +44,7 @@ _BY_HOST = ("host", "source_compute")
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """Data that the views of migrations need besides the migrations.
+    """Data for views of migrations, in addition to the migrations.
 
     ``addresses``: (host, node) of a destination → IP address. ``flavors``: flavor id → numeric id of the flavor.
     """
@@ -114,7 +114,7 @@ def _query(ctx: Context, request: Request) -> MigrationQuery:
 
 
 def _asker(ctx: Context, request: Request) -> tuple[str | None, str | None]:
-    """Return the filters by user id and by project id. Raises: Forbidden if the caller may not see the project."""
+    """Return the filters by user id and by project id. Raises: Forbidden if the caller may not see that project."""
     filtered = request.version >= Version(2, 80)
     user, project = (request.param(name) if filtered else None for name in ("user_id", "project_id"))
     if ctx.may(f"{_P}:index:all_projects"):

@@ -24,9 +24,9 @@ Reader = Callable[..., Limits]
 
 
 def limits_of_project(ctx: Context, project_id: str) -> Reader:
-    """Return a reader of a project's limits.
+    """Return a function that reads a project's limits from a database connection.
 
-    An external source of limits is queried by this function, not by the reader, which may run in a transaction.
+    An external source of limits is queried before the return, because the returned function may run in a transaction.
     """
     elsewhere = ctx.backend.limits.of_project(project_id)
     configured = ctx.backend.settings.quota.limits()
@@ -38,7 +38,7 @@ def limits_of_project(ctx: Context, project_id: str) -> Reader:
 
 
 def limits_of_class(ctx: Context, class_name: str) -> Reader:
-    """Return a reader of the limits of a quota class."""
+    """Return a function that reads the limits of a quota class from a database connection."""
     elsewhere = ctx.backend.limits.defaults()
     configured = ctx.backend.settings.quota.limits()
 
@@ -49,7 +49,7 @@ def limits_of_class(ctx: Context, class_name: str) -> Reader:
 
 
 def default_limits(ctx: Context) -> Reader:
-    """Return a reader of the default limits, which apply to projects that have no limits of their own."""
+    """Return a function that reads the default limits, which apply to projects without limits of their own."""
     return limits_of_class(ctx, DEFAULT_CLASS)
 
 

@@ -48,6 +48,6 @@ _REMOVED: Mapping[str, str] = {
 }
 ROUTES: Routes = {
     **{path: dict.fromkeys(methods.split(), Endpoint(gone)) for path, methods in _REMOVED.items()},
-    # up to 2.43 the reply is 410; from 2.44 on it is 404
+    # the reply of this route is 410 up to 2.43, and 404 from 2.44 on
     "/servers/{server_id}/os-virtual-interfaces": {"GET": Endpoint(gone, until=Version(2, 43))},
 }

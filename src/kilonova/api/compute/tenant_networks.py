@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Another form of the networks that the caller can see. Until: 2.35."""
+"""Routes below /os-tenant-networks: the networks that the caller can see, with few fields. Until: 2.35."""
 
 from typing import Any
 
@@ -33,7 +33,8 @@ def show_network(ctx: Context, request: Request) -> Reply:
 
 
 def _view(network: Resource) -> dict[str, Any]:
-    return {"id": network["id"], "label": network["name"], "cidr": "None"}  # the text "None", as in Nova
+    # as in Nova, cidr is the text "None", not null
+    return {"id": network["id"], "label": network["name"], "cidr": "None"}
 
 
 ROUTES: Routes = {

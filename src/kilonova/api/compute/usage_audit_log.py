@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Progress of usage audits, which send the exists notifications of a period (``[DEFAULT] instance_usage_audit``)."""
+"""Progress of usage audits. An audit sends ``instance.exists`` for each server that existed in a period.
+
+The option ``[DEFAULT] instance_usage_audit`` turns audits on.
+"""
 
 from datetime import datetime
 from typing import Any
@@ -43,7 +46,7 @@ def _read(text: str) -> datetime:
             moment = datetime.strptime(text, each)  # noqa: DTZ007 - naive UTC like all times here
         except ValueError:
             continue
-        if moment.year > 2:  # otherwise the period before this time might begin before datetime.min
+        if moment.year > 2:  # in years 1 and 2, the period before this time could begin before datetime.min
             return moment
     raise InvalidRequest(f"Invalid timestamp for date {text}")
 

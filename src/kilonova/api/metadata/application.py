@@ -27,7 +27,8 @@ LOG = logging.getLogger(__name__)
 _KEPT_S, _MOST = 15.0, 1_000
 _ID, _PROJECT, _SIGNATURE = "HTTP_X_INSTANCE_ID", "HTTP_X_TENANT_ID", "HTTP_X_INSTANCE_ID_SIGNATURE"
 
-#: Returns the metadata of a server of a project as path → content, or None if the project has no such server.
+#: Function that returns path → content of a server's metadata, or None if the project has no such server. Arguments:
+#: ids of the server and of the project.
 FilesOf = Callable[[str, str], Mapping[str, bytes] | None]
 
 
@@ -85,7 +86,8 @@ class MetadataApi:
 def with_metadata(application: WsgiApp, metadata: WsgiApp) -> WsgiApp:
     """Return an application that also serves the paths of the metadata service.
 
-    A signed request never reaches the other APIs: the guest chooses its path, so each path is taken as one of metadata.
+    A guest chooses the path of a signed request. So a signed request with any path goes to the metadata service, and
+    never to another API.
     """
 
     def dispatch(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:

@@ -41,7 +41,7 @@ def list_hosts(ctx: Context, request: Request) -> Reply:
 
 
 def list_images(ctx: Context, request: Request) -> Reply:
-    """GET /v1/hosts/{host}/images.  Errors: 404; 501 if the host has no image cache; 503 if its agent is silent."""
+    """GET /v1/hosts/{host}/images.  Errors: 404; 501 without an image cache; 503 if the agent does not answer."""
     ctx.authorize("kilonova:hosts:images")
     host = request.path["host"]
     with ctx.read() as connection:

@@ -46,7 +46,7 @@ def show_unread(ctx: Context, request: Request) -> Reply:
 
 
 def unread_of_request(ctx: Context, hosts: HostTable, spec: RequestSpec, chosen: Iterable[str]) -> dict[str, Any]:
-    """Return the view of the keys that no scheduler rule reads, among those of a request and of related aggregates.
+    """Return the view of the keys of a request and of related aggregates that no scheduler rule reads.
 
     ``chosen``: the compute hosts that were chosen for the request.
     """

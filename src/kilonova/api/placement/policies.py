@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Base policy rules of the Placement API, with Placement's names.
 
-With ``[oslo_policy] enforce_new_defaults = false``, administrators also pass the rules for the role service, as before
-Placement used this role.
+With ``[oslo_policy] enforce_new_defaults = false``, rules that require the role "service" also allow administrators, as
+they did before Placement used this role.
 """
 
 from typing import Any

@@ -137,7 +137,7 @@ def delete_provider(ctx: Context, request: Request) -> Reply:
 
 
 def edit_provider(ctx: Context, edit: ProviderEdit) -> Edited:
-    """Apply ``edit`` to the provider that it names. Raises: NotFound, and errors of the edit."""
+    """Apply ``edit`` to the provider named in ``edit``. Raises: NotFound, and errors of the edit."""
     return ctx.write_batched(provider_edits.edit_batched, edit)
 
 

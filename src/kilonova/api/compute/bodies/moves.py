@@ -7,7 +7,7 @@ from kilonova.api.typed_body import Flag, Whole
 
 
 class Resize(Struct, frozen=True, kw_only=True, rename={"flavor_ref": "flavorRef", "disk_config": "OS-DCF:diskConfig"}):
-    """The new flavor. ``disk_config``: None keeps the server's value."""
+    """A resize to another flavor. ``disk_config``: None keeps the server's value."""
 
     flavor_ref: Whole | str
     disk_config: str | None = None
@@ -20,7 +20,7 @@ class Migration(Struct, frozen=True, kw_only=True):
 
 
 class LiveMigration(Struct, frozen=True, kw_only=True):
-    """A live migration. ``host``: None lets the scheduler select one. ``force``: bypass the scheduler's filters."""
+    """A live migration. ``host``: None lets the scheduler select a host. ``force``: bypass the scheduler's filters."""
 
     host: str | None
     force: Flag = False
@@ -29,7 +29,7 @@ class LiveMigration(Struct, frozen=True, kw_only=True):
 class Evacuation(
     Struct, frozen=True, kw_only=True, rename={"admin_pass": "adminPass", "on_shared_storage": "onSharedStorage"}
 ):
-    """An evacuation. ``host``: None lets the scheduler select one. ``force``: bypass the scheduler's filters."""
+    """An evacuation. ``host``: None lets the scheduler select a host. ``force``: bypass the scheduler's filters."""
 
     host: str | None = None
     admin_pass: str | None = None

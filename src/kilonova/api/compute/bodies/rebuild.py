@@ -23,8 +23,7 @@ class Rebuild(
 ):
     """The new image, and the fields of the server to change.
 
-    A field that is UNSET stays unchanged. If a field can be UNSET, None removes its value. An access address that is
-    None stays unchanged.
+    UNSET: the server's field stays unchanged. None removes the field's value, but leaves an access address unchanged.
     """
 
     image_ref: str

@@ -74,7 +74,7 @@ class CreateServers(
     kw_only=True,
     rename={"hints": "os:scheduler_hints", "extension_hints": "OS-SCH-HNT:scheduler_hints"},
 ):
-    """The whole body. ``extension_hints``: the hints under their older name, which are used if ``hints`` is empty."""
+    """The whole body. ``extension_hints``: scheduler hints under an older key, which are used if ``hints`` is empty."""
 
     server: NewServer
     hints: dict[str, object] = {}

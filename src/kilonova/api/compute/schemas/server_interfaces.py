@@ -20,7 +20,7 @@ _FIXED_IPS: JSONDict = {
 
 
 def _attachment(**more: JSONDict) -> JSONDict:
-    """Return the schema of the body. An attachment without properties requests the project's only network."""
+    """Return the schema of the body. An ``interfaceAttachment`` without fields requests the project's only network."""
     asked = {"net_id": UUID, "port_id": UUID, "fixed_ips": _FIXED_IPS, **more}
     attachment = {"type": "object", "properties": asked, "additionalProperties": False}
     return {

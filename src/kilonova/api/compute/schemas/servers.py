@@ -185,7 +185,7 @@ LIST_FILTERS = frozenset(
         "terminated_at", "user_id", "uuid", "vm_state", "metadata",
     }
 )  # fmt: skip
-#: Query parameters that are accepted without effect: names of tables, which Nova accepts as filters, too.
+#: Query parameters that are accepted without effect: names of Nova's database tables, which Nova accepts as filters.
 _WITHOUT_EFFECT = (
     "block_device_mapping", "services", "system_metadata", "security_groups", "info_cache", "pci_devices",
 )  # fmt: skip
@@ -215,7 +215,7 @@ LIST = Schemas(
         (2, 75): _list((*_TAG_FILTERS, "changes-before", "locked"), strict=True),
     }
 )
-#: Filters of the route of the operator API that counts servers: those of GET /servers at the newest microversion.
+#: Filters for counting servers in the operator API: those of GET /servers at the newest microversion.
 COUNTED_BY: JSONDict = {
     name: {"type": "string"} for name in (*(LIST_FILTERS - _PAGING), *_TAG_FILTERS, "changes-before", "locked")
 }

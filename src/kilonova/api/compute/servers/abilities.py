@@ -24,9 +24,9 @@ _BAD_REQUEST = frozenset({"live-migrate", "attach-interface"})
 def require_able(ctx: Context, instance: Instance, kind: str, name: str, needed: Collection[Ability]) -> None:
     """Raise an error if the host of a server has none of the abilities in ``needed``.
 
-    ``kind``: key of the action, or of the question to the hypervisor; ``name``: its name in the API. A server without a
-    host or hypervisor passes this check, because the action itself handles that case.
-    Raises: Unsupported, InvalidRequest, Conflict.
+    ``kind``: key of the action, or of the requested report of the hypervisor, such as "diagnostics". ``name``: the name
+    of the action or report in the API. A server without a host or hypervisor passes this check, because the action
+    itself handles that case. Raises: Unsupported, InvalidRequest, Conflict.
     """
     if not needed or instance.host is None:
         return
@@ -39,7 +39,7 @@ def require_able(ctx: Context, instance: Instance, kind: str, name: str, needed:
 
 
 def require_answer(ctx: Context, instance: Instance, question: str) -> None:
-    """Raise Unsupported if the host of a server cannot answer ``question`` about its guest, e.g. "diagnostics"."""
+    """Raise Unsupported if the driver of a server's host cannot report ``question``, e.g. "diagnostics"."""
     require_able(ctx, instance, question, question, QUESTIONS[question])
 
 

@@ -49,8 +49,8 @@ _ADMIN_EQUALS = {
 }
 #: Query parameter → the value that every server has. Any other value matches no server. For administrators only.
 _ALIKE = {"kernel_id": "", "ramdisk_id": "", "root_device_name": "/dev/vda"}
-#: Query parameters that filter by a regular expression on the description, for administrators only. If a request has
-#: both, the first one is used.
+#: Query parameters that filter by a regular expression on the description, for administrators only. Of several such
+#: parameters in a request, the first in this tuple is used.
 _DESCRIPTIONS = ("description", "display_description")
 _NUMBERS = {"power_state", "progress", "launch_index"}
 #: Query parameter of a filter by tags (since 2.26) → field of InstanceQuery.

@@ -29,7 +29,7 @@ RULES = tuple(
 
 
 def add_floating_ip(ctx: Context, request: Request) -> Reply:
-    """Associate a floating IP with a fixed address of a server: ``fixed_address``, or its first IPv4 address.
+    """Associate a floating IP with ``fixed_address`` of a server, by default with the server's first IPv4 address.
 
     Errors: 400; 404 for an unknown floating IP.
     """

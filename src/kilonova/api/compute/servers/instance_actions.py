@@ -80,7 +80,7 @@ def _query(ctx: Context, request: Request, instance: Instance) -> ActionQuery:
 
 
 def _events(ctx: Context, connection: Connection, action: Action) -> tuple[Event, ...]:
-    """Return the events of an action: first that of the step in progress, then the finished ones, newest first."""
+    """Return the events of an action: first the event of the step in progress, then finished events, newest first."""
     begun = events_under_way(connection, ctx.backend.conductor.runner.registry, action.instance_uuid, action.request_id)
     return begun + instance_actions.events(connection, action.instance_uuid, action.request_id)
 
@@ -90,7 +90,7 @@ def _action_view(action: Action, version: Version) -> dict[str, Any]:
         "action": action.action,
         "instance_uuid": action.instance_uuid,
         "request_id": action.request_id,
-        "user_id": action.user_id or None,  # null if no user started the action, but e.g. a periodic task
+        "user_id": action.user_id or None,  # null if e.g. a periodic task started the action
         "project_id": action.project_id or None,
         "start_time": stored_time(action.started_at),
         "message": action.message,

@@ -55,7 +55,7 @@ class _Rights:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Data that the views of a page of servers need besides the instances.
+    """Data for the views of a page of servers, in addition to the instances.
 
     ``zones``: host → availability zone. ``services``: host → compute service. ``requests``: server uuid → its request.
     ``networks``: server uuid → its cached interfaces.
@@ -68,7 +68,7 @@ class Surroundings:
 
 
 def surroundings(connection: Connection, found: Sequence[Instance], version: Version) -> Surroundings:
-    """Read zones, services, create requests and interfaces of instances. Services: since 2.16; requests: since 2.3."""
+    """Read zones and interfaces of instances; since 2.3 also create requests, and since 2.16 compute services."""
     hosts = {instance.host for instance in found if instance.host}
     return Surroundings(
         zones=aggregates.zones_of_hosts(connection, hosts) if hosts else {},
@@ -99,7 +99,7 @@ class Views:
 
     def detail(self, instance: Instance, *, with_groups: bool = False) -> dict[str, Any]:
         """Return a server's view in ``GET /servers/detail``, or, if ``with_groups``, in ``GET /servers/{id}``."""
-        version = self._version  # compared with tuples, not with Versions, for speed: a page has up to 1000 servers
+        version = self._version  # compared with plain tuples for speed, as a page has up to 1000 servers
         status = status_of(instance.vm_state, instance.task_state)
         asked = self._around.requests.get(instance.uuid)
         rights = self._rights.get(instance.project_id) or self._rights_in(instance.project_id)
@@ -165,7 +165,7 @@ class Views:
         return view
 
     def updated(self, instance: Instance) -> dict[str, Any]:
-        """Return a server's view after an update or a rebuild. Since 2.75 it is that of ``GET /servers/{id}``."""
+        """Return a server's view after an update or a rebuild. Since 2.75 this is the view of ``GET /servers/{id}``."""
         view = self.detail(instance, with_groups=True)
         if self._version >= (2, 75):
             return view

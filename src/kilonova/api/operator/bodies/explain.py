@@ -27,7 +27,7 @@ class ExplainedImage(Struct, frozen=True, kw_only=True):
 
 
 class Explain(Struct, frozen=True, kw_only=True):
-    """The server request to explain. ``flavor``, ``image``: id, name or description. ``group``: a server group's id."""
+    """The server request to explain. ``flavor``, ``image``: id, name or properties. ``group``: id of a server group."""
 
     flavor: ExplainedFlavor | str
     image: ExplainedImage | str | None = None

@@ -39,7 +39,7 @@ class _InFull(Compiled):
         checker.checks("uuid")(is_uuid_like)
         validator = wording_validator()(self.schema, format_checker=checker)
         error = jsonschema.exceptions.best_match(validator.iter_errors(instance))
-        if error is None:  # in rare cases the two validators differ, e.g. in which floats they accept as integers
+        if error is None:  # rare: only the fast validator refuses the value, e.g. a float as an integer
             return InvalidRequest(f"{self.prefix}: the value does not match its schema.")
         text = str(error)
         if len(text) > _LONGEST:
