@@ -10,7 +10,7 @@ UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 def server_id(api: Api, name: str, *, neither: str = "no server") -> str:
-    """Return the id of the only server with this name. ``neither``: start of the error if no server has it.
+    """Return the id of the only server with this name. ``neither``: start of the error if no server has the name.
 
     Raises: InvalidRequest if no server or several servers have the name.
     """

@@ -95,8 +95,8 @@ def show(report: Mapping[str, Any], console: Console) -> None:
     examined = report["examined"]
     console.print(
         f"Examined: {counted(examined['flavors'], 'flavor')}, {counted(examined['images'], 'image')} and an image"
-        f" without properties, as {counted(examined['combinations'], 'kind')} of servers;"
-        f" {counted(examined['servers'], 'server')} running."
+        f" without properties, which form {counted(examined['combinations'], 'kind')} of servers; also"
+        f" {counted(examined['servers'], 'running server')}."
     )
     found = [finding for finding in report["findings"] if finding["severity"] != "note"]
     if found:

@@ -124,7 +124,7 @@ def check(
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Check the policy files; if a caller is given, list which rules pass or refuse that caller.
+    """Check the policy files; if a caller is given, show for each rule whether it allows or refuses the caller.
 
     Exit code 2 for unknown rule names and for invalid checks.
     """

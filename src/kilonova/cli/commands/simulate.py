@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``kilonova simulate``: changes guests of a simulated host without Kilonova's knowledge, to test how it reacts."""
+"""``kilonova simulate``: changes guests of a simulated host, to test how Kilonova reacts to unexpected changes."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace

@@ -47,7 +47,7 @@ def remove_guest(
 
 
 def show_strays(answer: Mapping[str, Any], console: Console) -> None:
-    """Print a line for each stray guest, and the remedy for each reason."""
+    """Print a line for each stray guest, and a remedy for each reason that guests are stray."""
     strays = answer["strays"]
     if not strays:
         console.print("No stray guests: every reported guest is where its server is recorded.")

@@ -26,7 +26,7 @@ _GRACE = timedelta(seconds=60)
 
 
 class Result(IntEnum):
-    """Results of a check, as in ``nova-status``. The worst result is the exit code."""
+    """Possible results of a check, as in ``nova-status``. The exit code is that of the worst result."""
 
     SUCCESS = 0
     WARNING = 1

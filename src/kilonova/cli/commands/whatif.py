@@ -32,7 +32,7 @@ class Api(Protocol):
     def call(self, method: str, service: str, path: str, version: str | None = None, **arguments: Any) -> Any: ...
 
 
-def whatif(  # each option is a part of the request
+def whatif(
     flavor: Annotated[str, typer.Option(metavar="NAME|ID", help="The flavor.")],
     image: Annotated[str | None, typer.Option(metavar="NAME|ID", help="The image; default: none.")] = None,
     zone: Annotated[str | None, typer.Option(metavar="ZONE[:HOST[:NODE]]", help="The availability zone.")] = None,

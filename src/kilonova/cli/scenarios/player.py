@@ -78,7 +78,7 @@ class Seat:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """The host of one server, or the failure of its request; and the reasons, one text each."""
+    """Result of a request for a server. ``landing``: its host, or the failure. ``why``: the reasons, one text each."""
 
     landing: Landing
     why: tuple[str, ...]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings that a control process has for a scenario; and the player of a scenario with these settings."""
+"""Settings of a control process for a scenario, and a function that plays the scenario with these settings."""
 
 import sys
 import tempfile
@@ -81,7 +81,7 @@ def play_with_settings(scenario: Scenario) -> tuple[Played, ...]:
 
 
 class DriverAtPlay:
-    """An external scheduler driver as the engine of a scenario's player. It decides for one server at a time."""
+    """Adapter by which an external scheduler driver decides in a played scenario, for one server at a time."""
 
     def __init__(self, driver: OutsideDriver, engine: Engine) -> None:
         self._driver = driver

@@ -120,10 +120,10 @@ class Child:
 
     def restart(self) -> None:
         """Start the process again after it has ended. Call it in the main thread. Raises: OSError."""
-        self.kill()  # other processes of its process group may still run
+        self.kill()  # processes that the ended process has started may still run
         ended, pidfd = self._process, self.pidfd
         self._start()
-        ended.wait()  # only now, so that `reap` still has a process if the start fails
+        ended.wait()  # after the start, so that `reap` still has an unreaped process if the start fails
         os.close(pidfd)
 
     def ending(self) -> str:
@@ -189,7 +189,7 @@ def _ended(children: Sequence[AnyWatched], timeout_s: float | None, signals: Wak
         poll.register(child.pidfd, select.POLLIN)
     ready = dict(poll.poll(None if timeout_s is None else max(0.0, timeout_s) * 1000))
     if signals is not None and signals.fileno() in ready:
-        signals.wait()  # returns at once; the signal handler may raise an exception here
+        signals.wait()  # a signal has arrived, so there is no wait; its handler may raise an exception here
     return [child for child in children if child.pidfd in ready]
 
 

@@ -2,9 +2,9 @@
 """Scheduling rules of a cloud of ``kilonova up``: Nova's default filters, and filters that read aggregate metadata.
 
 By default, ``kilonova api`` uses Nova's default filters only. ``kilonova up`` adds filters, so that aggregate metadata
-takes effect without any configuration. The added filters pass hosts whose aggregates have no such metadata, except that
-AggregateIoOpsFilter and AggregateNumInstancesFilter then apply the limit in an option; both limits are set so high that
-they reject no host.
+takes effect without any configuration. The added filters reject no host whose aggregates lack such metadata. For
+such hosts AggregateIoOpsFilter and AggregateNumInstancesFilter apply limits from options, which are set so high that no
+host exceeds them.
 """
 
 from collections.abc import Mapping

@@ -30,7 +30,7 @@ from kilonova.errors import ConfigurationError
 from kilonova.scenario.options import with_defaults
 
 _DRIVER = "libvirt.LibvirtDriver"
-#: Seconds that guests have to shut down when they are stopped together with the cloud.
+#: Timeout in seconds for the shutdown of guests that are stopped together with the cloud.
 SHUTDOWN_S = 20.0
 
 Sections = Mapping[str, Mapping[str, Any]]
@@ -101,7 +101,7 @@ class LibvirtSide:
     ``name``: name of the host. ``why_no_kvm``: tests KVM, and returns the reason if it does not work, else None.
     ``metadata_url``: address of the metadata API; None if the guests have no networks. Guests with networks run in a
     network namespace.
-    ``why_emulated``: the reason if the CPU of guests is emulated only because KVM does not work, else None.
+    ``why_emulated``: why KVM does not work, if the CPU of guests is therefore emulated; else None.
     """
 
     def __init__(

@@ -48,7 +48,7 @@ class FirstNetworks:
         self._session = session_of(service, auth_url)
 
     def create(self, tick: Callable[[], None]) -> None:
-        """Create what is missing. If the creation is interrupted, the next start completes it.
+        """Create the missing networks and the router. If the creation is interrupted, the next start completes it.
 
         ``tick``: called after each resource. Raises: Unavailable.
         """
@@ -114,6 +114,6 @@ class FirstNetworks:
 
 
 def _v6_pool() -> Mapping[str, Any]:
-    """Return a pool of unique local addresses with a random prefix, as RFC 4193 asks for."""
+    """Return a pool of unique local addresses with a random prefix, as RFC 4193 requires."""
     prefix = IPv6Network((bytes((0xFD, *secrets.token_bytes(5))) + bytes(10), 48))
     return {"prefixes": [str(prefix)], "default_prefixlen": 64}

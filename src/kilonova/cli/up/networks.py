@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Neutron of ``kilonova up --networks``, and the options with which the control process uses it.
 
-Started without ``--networks`` later, the cloud keeps Neutron's database and works without a network service.
+If the cloud is later started without ``--networks``, it keeps Neutron's database, but has no network service.
 """
 
 from collections.abc import Mapping

@@ -29,5 +29,5 @@ def require_possible_workers(operator: Mapping[str, Mapping[str, str]]) -> None:
     """Raise ConfigurationError if several workers would share the SQLite database of ``kilonova up``."""
     workers = operator.get("DEFAULT", {}).get("osapi_compute_workers") or ""
     connection = operator.get("database", {}).get("connection") or _OWN_DATABASE
-    if workers.isdecimal():  # other values are refused by the control process
+    if workers.isdecimal():  # the control process refuses values that are no number
         require_server_database(int(workers), connection)

@@ -57,9 +57,9 @@ class Supervision:
         self._clock = clock
 
     def run(self) -> NoReturn:
-        """Restart processes that end. A signal ends the wait by the exception of its handler.
+        """Restart processes that end, until a signal handler raises an exception.
 
-        Raises: Unavailable naming a process that cannot be started again.
+        Raises: Unavailable naming a process that cannot be started again; exceptions of signal handlers.
         """
         with wakeup() as signals:
             while True:
@@ -67,9 +67,9 @@ class Supervision:
                 wait([each.part for each in self._restarts if each.due is None], timeout_s, signals)
 
     def step(self) -> float | None:
-        """Do what is due. Return the seconds until the next step, or None to wait until a process ends.
+        """Check all processes, and restart those that are due.
 
-        Raises: Unavailable.
+        Return the seconds until the next step, or None to wait until a process ends. Raises: Unavailable.
         """
         times = [due for each in self._restarts if (due := each.step()) is not None]
         return max(0.0, min(times) - self._clock()) if times else None
@@ -93,7 +93,7 @@ class _Restarts:
         self._failed_starts = 0
 
     def step(self) -> float | None:
-        """Do what is due; return the time of the next step, or None if there is none before the process ends."""
+        """Check the process, and restart it if due. Return the time of the next step; None: when the process ends."""
         if self.due is not None and self._clock() >= self.due:
             self._restart()
         if self.due is None:

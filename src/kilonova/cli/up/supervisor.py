@@ -137,7 +137,7 @@ def _plan(options: UpOptions) -> _Plan:
     operator = operator_options(options.config_file)
     require_possible_workers(operator)
     if not options.bundled_services and not is_possible(operator):
-        options = replace(options, consoles=None)  # the proxy would have no credentials for looking up tokens
+        options = replace(options, consoles=None)  # without credentials, a proxy cannot look up tokens
     hosts = tuple(host.name for host in (scenario.hosts if options.scenario else default_hosts(options.hosts)))
     own_host = None
     if options.hypervisor is Hypervisor.LIBVIRT:
@@ -161,7 +161,7 @@ def _plan(options: UpOptions) -> _Plan:
 
 
 def _make_folder(folder: Path) -> None:
-    os.umask(0o077)  # applies to files that Keystone and Glance create, too
+    os.umask(0o077)  # child processes such as Keystone and Glance inherit the umask
     if exposed := make_folder(folder):
         names = ", ".join(map(str, exposed[:3]))
         more = f" and {len(exposed) - 3} more" if len(exposed) > 3 else ""
@@ -258,12 +258,12 @@ def _settle_databases(folder: Path) -> None:
 def _stop_on_signals() -> None:
     for number in _STOP_SIGNALS:
         if number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN:
-            continue  # started by nohup: survive the end of the terminal
+            continue  # nohup has switched SIGHUP off, so that the cloud survives the end of the terminal
         signal.signal(number, signal.default_int_handler)
 
 
 def _say(text: str) -> None:
-    with contextlib.suppress(OSError):  # the terminal may be closed, which may be the reason for the stop
+    with contextlib.suppress(OSError):  # printing fails on a closed terminal; closing the terminal also stops the cloud
         print(text, flush=True)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Addresses of services: parsing, URLs for clients, and holding their ports."""
+"""Addresses of services: parsing, URLs for clients, and reservation of ports."""
 
 import errno
 import ipaddress
@@ -60,10 +60,11 @@ def is_loopback(host: str) -> bool:
 
 
 def hold(addresses: Mapping[str, Address], timeout_s: float = 1.0) -> ExitStack:
-    """Bind each address without listening, until the result is closed; the service of the address can still listen.
+    """Reserve the addresses of services until the result is closed: bind each address without listening.
 
-    The kernel does not use a bound port as the source port of an outgoing connection. Otherwise an outgoing connection
-    could take the port while the service starts; a connection to this very port would even connect to itself.
+    A service can still listen on its address. The kernel does not use a bound port as the source port of an outgoing
+    connection. Without the reservation, an outgoing connection could take the port while the service starts; a
+    connection to this very port would even connect to itself.
 
     Keys of ``addresses``: the service, and the option that sets its address. ``timeout_s``: seconds to wait until the
     ports of a supervisor that has just been killed become free. Raises: ConfigurationError if two services have the
@@ -92,7 +93,7 @@ def _bind(address: Address, held: ExitStack) -> OSError | None:
             address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         holder = held.enter_context(socket.socket(family, kind, protocol))
-        # the service sets SO_REUSEADDR, too, so both may bind the port
+        # lets the service, which sets SO_REUSEADDR, too, bind the same port
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         holder.bind(place)
     except OSError as error:

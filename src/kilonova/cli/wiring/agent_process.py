@@ -18,7 +18,7 @@ from kilonova.lease import Lease
 from kilonova.messaging.bus import AgentBus
 from kilonova.messaging.rabbit.agent_end import RabbitAgentBus
 
-#: Duration of the lease until a control process reports the configured duration.
+#: Duration of the first lease of an agent process, before a control process has sent the configured duration.
 _FIRST_LEASE = timedelta(seconds=60)
 #: Timeout in seconds of the registration of an agent process at a control process. It is long because many agent
 #: processes may start at the same time, and a registration that is repeated in a new session goes to the end of the

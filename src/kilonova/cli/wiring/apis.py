@@ -30,7 +30,7 @@ def policy_of(conf: Any) -> Policy:
 
 
 def application_of(settings: Settings, backend: Backend, agents: WsgiApp | None = None) -> WsgiApp:
-    """Return a WSGI application with ``/compute``, ``/placement`` and ``/operator``, and ``agents`` as ``/agents``.
+    """Return a WSGI application that serves ``/compute``, ``/placement``, ``/operator``, and ``/agents`` by ``agents``.
 
     With ``[neutron] service_metadata_proxy`` it also serves the metadata of guests. Raises: ConfigurationError.
     """

@@ -11,7 +11,7 @@ from kilonova.errors import ConfigurationError
 
 
 def at_path(path: str) -> Any:
-    """Return the object at a dotted path. Raises: ValueError whose text is a reason of one line."""
+    """Return the object at a dotted path. Raises: ValueError, whose text is the reason."""
     module_path, _, name = path.rpartition(".")
     if not module_path:
         raise ValueError("the name has no module path")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Driver and agent of the host of ``[DEFAULT] compute_driver``. A process has at most one such host.
 
-Agent processes have such a host, and so do control processes with ``[DEFAULT] control_serves_host``.
+Control processes can have such a host only with ``[DEFAULT] control_serves_host``; agent processes need no option.
 """
 
 import socket

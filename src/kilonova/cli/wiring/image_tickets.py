@@ -63,7 +63,7 @@ def image_session(settings: Settings) -> Any:
 
 
 class ImageOffers:
-    """Descriptions of image data for hosts, with tickets."""
+    """Returns the URLs and tickets with which hosts download and upload image data."""
 
     def __init__(self, settings: Settings, office: TicketOffice, *, available: bool) -> None:
         endpoint = settings.images.endpoint or _endpoint_of(settings)

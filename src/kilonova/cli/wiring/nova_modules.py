@@ -84,7 +84,7 @@ class NovaException(KilonovaError):
 class ComputeAPI:
     """Stand-in for the API by which older drivers start instances.
 
-    It only records the host; Kilonova claims the host and builds.
+    It only records the host. Kilonova then claims the host and builds the instance.
     """
 
     def run_instance(self, context: RequestContext, instance: Mapping[str, Any], host: str, **others: Any) -> None:

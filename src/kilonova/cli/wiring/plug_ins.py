@@ -145,7 +145,7 @@ def _modules(folders: Iterable[str]) -> Iterator[ModuleType]:
         if not place.is_dir():
             raise ConfigurationError(f"[scheduler] plugin_path: folder {folder} does not exist.")
         if str(place) not in sys.path:
-            sys.path.append(str(place))  # at the end, so that a module of the folder cannot shadow an installed module
+            sys.path.append(str(place))  # the last entry, so that installed modules take precedence
         for found in pkgutil.iter_modules([str(place)]):
             yield _module(place, found.name)
 

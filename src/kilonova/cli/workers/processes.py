@@ -259,7 +259,7 @@ class _Parent:
 
 @contextmanager
 def _handlers(on_signal: Callable[[int], object]) -> Iterator[None]:
-    """Handle signals. If the block raises, restore the earlier handlers; but a worker keeps the default handlers."""
+    """Handle signals by ``on_signal``. Restore the earlier handlers if the block raises, except in a new worker."""
     before = {number: signal.signal(number, lambda got, _frame: on_signal(got)) for number in _HANDLED}
     try:
         yield

@@ -93,7 +93,7 @@ class Supervision:
 
     @property
     def running(self) -> Mapping[int, WorkerProcess]:
-        """Worker number → process, for started workers that are not known to have ended."""
+        """Worker number → process, for started workers whose end has not been noticed."""
         return {number: place.process for number, place in self._places.items() if place.process is not None}
 
     @property
@@ -101,9 +101,9 @@ class Supervision:
         return {number: process for number, process in self.running.items() if self._places[number].is_ready}
 
     def step(self) -> float | None:
-        """Do what is due; return the seconds until the next restart, or None if none is due.
+        """Check all workers, and start those that are due.
 
-        Raises: CannotServeError.
+        Return the seconds until the next start, or None if none is due. Raises: CannotServeError.
         """
         for number, place in self._places.items():
             self._observe(number, place)

@@ -74,7 +74,10 @@ def test_pools_and_who_may_enter_are_a_table() -> None:
     assert "other with tagged, a project that no rule names" in lines
     assert "compute1, compute2 all other servers" in lines
     assert lines[-2:] == [
-        "Examined: 2 flavors, 3 images and an image without properties, as 5 kinds of servers; 4 servers running.",
+        (
+            "Examined: 2 flavors, 3 images and an image without properties, which form 5 kinds of servers; also"
+            " 4 running servers."
+        ),
         "Nothing leaks.",
     ]
 
