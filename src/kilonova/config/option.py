@@ -12,8 +12,8 @@ from typing import Any, get_args, get_origin
 from oslo_config import cfg
 
 _KINDS: dict[Any, type[cfg.Opt]] = {int: cfg.IntOpt, float: cfg.FloatOpt, bool: cfg.BoolOpt, str: cfg.StrOpt}
-#: Field types whose constructor accepts the option's text. A type neither here nor in ``_KINDS`` needs ``Option.read``,
-#: unless it is a tuple.
+#: Field types whose constructor accepts the option's text. Tuples and the types in ``_KINDS`` are converted, too; every
+#: other type needs ``Option.read``.
 _OF_TEXT = frozenset({Path})
 
 

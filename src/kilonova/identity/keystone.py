@@ -24,14 +24,14 @@ _ANSWER_S = 10.0
 _NETWORK_ANSWER_S = 30.0
 #: Number of idle connections to the network service that are kept. Threads of a process limit the number of busy ones.
 _NETWORK_CONNECTIONS = 32
-#: Ends of the names of environment variables that requests reads.
+#: Suffixes of the environment variables that the library ``requests`` reads.
 _OF_ENVIRONMENT = ("_PROXY", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 #: Options that oslo.limit adds to keystoneauth's login options.
 _SERVICE = ("endpoint_id", "endpoint_service_type", "endpoint_service_name", "endpoint_region_name")
 
 
 def projects_of(conf: Any, endpoint: str | None, *, verify: bool | str) -> Projects:
-    """Return a check of project ids: by Keystone, or one that accepts every id if no Keystone URL is configured.
+    """Return a check of project ids by Keystone, or, without a Keystone URL, a check that accepts every id.
 
     ``endpoint``: URL of Keystone; None for [keystone_authtoken] auth_url.
     """

@@ -55,7 +55,7 @@ class RotatingLog(RotatingFileHandler):
             fcntl.flock(full, fcntl.LOCK_EX)
             if self._is_the_path(full):
                 super().doRollover()
-            else:  # another process has renamed it
+            else:  # another process has renamed the log file
                 self._stream().close()
                 self.stream = self._open()
         finally:

@@ -64,10 +64,10 @@ class Host(Protocol):
         """Return whether the application accepts the token of a request, so that the server reads the body."""
 
     def hold(self, connection: "Connection", size: int) -> None:
-        """Add to the bytes held for incomplete requests of all connections; a negative size subtracts."""
+        """Add ``size``, which may be negative, to the number of bytes held for all incomplete requests."""
 
     def owe(self, size: int) -> bool:
-        """Add to the unsent bytes of all connections; a negative size subtracts.
+        """Add ``size``, which may be negative, to the number of unsent bytes of all connections.
 
         Return whether the sum is within the limit.
         """
@@ -456,7 +456,7 @@ class Connection:
         if self.gone or now - self.looked_at < _LOOK_EVERY_S:
             return self.gone
         self.looked_at = now
-        poll = select.poll()  # a new object for each call, as several threads may call this at the same time
+        poll = select.poll()  # not shared: several threads may call this method at the same time
         poll.register(self.sock.fileno(), _LEFT)
         events = poll.poll(0)
         if events:

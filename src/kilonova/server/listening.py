@@ -47,7 +47,7 @@ def listen_together(host: str, port: int, name: str, count: int) -> tuple[socket
     A socket gets its share of the connections even if no process accepts them. ``name``: as for :func:`listen`. Other
     processes cannot use the address unless they share it, too, and run as the same user. Raises: Unavailable.
     """
-    first = listen(host, port, name)  # exclusively: no other process listens on the address
+    first = listen(host, port, name)  # without SO_REUSEPORT: fails if another process listens on the address
     sockets = [first]
     if count > 1:
         first.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)

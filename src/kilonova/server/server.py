@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The server: threads that wait on one epoll object. The thread that gets an event reads and answers complete requests.
 
-An event wakes only one thread (EPOLLONESHOT), so a request waits for the interpreter lock only once while another
-thread of the process computes. One more thread enforces the timeouts.
+An event wakes only one thread (EPOLLONESHOT). So a request waits at most once for the interpreter lock, even while
+another thread of the process computes. One more thread enforces the timeouts.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ Application = Callable[..., Iterable[bytes]]
 
 _SWEEP_S = 0.5
 _ACCEPTED_AT_ONCE = 64
-_KEPT = 1 << 20  # if an iterator yields more bytes than this, they are sent while the application yields the rest
+_KEPT = 1 << 20  # an answer of at most this size in bytes is sent as a whole, a larger one while it is produced
 _TOO_MANY = "Too many uploads and downloads are under way."
 _ROOM_MADE = 16  # when there are too many connections, one 16th of those that are not being answered is closed
 
@@ -139,7 +139,7 @@ class Server:
         for connection in list(self._connections.values()):
             if connection.lock.acquire(blocking=False):
                 connection.close()
-        # if a thread still runs, because its request hangs, it may use these two descriptors
+        # a thread whose request hangs may still use the epoll object and the eventfd
         if not any(thread.is_alive() for thread in self._workers):
             self._epoll.close()
             os.close(self._end)
@@ -159,7 +159,7 @@ class Server:
                     self._accept(listener)
 
     def _take_turn(self, connection: Connection) -> None:
-        with connection.lock:  # the thread of the previous turn may still hold the lock
+        with connection.lock:  # the thread that handled the previous event may still hold the lock
             try:
                 if not connection.is_closed:
                     connection.turn()
@@ -185,7 +185,7 @@ class Server:
                 self._make_room(lambda connection: connection.since)
         with contextlib.suppress(OSError, ValueError):  # the server may have been stopped concurrently
             self._epoll.modify(listener, READ | select.EPOLLONESHOT)
-        for connection in accepted[1:]:  # other threads handle these connections, as _take_turn() may take long
+        for connection in accepted[1:]:  # other threads handle these, as _take_turn() may take long
             with connection.lock:
                 self.arm(connection, READ)
         for connection in accepted[:1]:
@@ -374,7 +374,7 @@ def _first(pieces: Iterator[bytes], size: int) -> list[bytes]:
 
 
 class _Permit:
-    """A permit for one upload or download, of which a limited number run concurrently. Both methods are idempotent."""
+    """Permit for one upload or download. The number of permits is limited. All methods are idempotent."""
 
     def __init__(self, all_of_them: threading.BoundedSemaphore) -> None:
         self._all = all_of_them
