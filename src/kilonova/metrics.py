@@ -117,7 +117,7 @@ class Metrics:
             self._finished_as(event.kind, outcome).inc()
 
     def decided(self, servers: int, seconds: float) -> None:
-        """Count a decision that chose hosts for ``servers`` servers within ``seconds``."""
+        """Record a scheduling decision: the number of servers that got hosts, and its duration in seconds."""
         self._decisions.observe(seconds)
         self._decided.inc(servers)
 

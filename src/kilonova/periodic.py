@@ -92,7 +92,7 @@ class PeriodicThread:
             self._thread.join()
 
     def rest(self, seconds: float) -> bool:
-        """Sleep during a run. Return True, before ``seconds`` have passed, if the thread is to stop."""
+        """Sleep for ``seconds`` during a run. Return True, earlier, as soon as the thread is told to stop."""
         return self._stop.wait(seconds)
 
     def _run(self) -> None:

@@ -81,12 +81,12 @@ def main() -> None:
 
 
 def _is_image_data(method: str, path: str) -> bool:
-    """Return whether a request uploads image data, the size of which is unlimited."""
+    """Return whether a request uploads image data. The body of such a request may have any size."""
     return method == "PUT" and path.endswith(("/file", "/stage"))
 
 
 def prepare(settings: GlanceSettings) -> Callable[..., Any]:
-    """Create or update the folder as the settings describe and return the WSGI application."""
+    """Create or update Glance's data folder from the settings, and return Glance's WSGI application."""
     folder = Path(settings.folder)
     for name in ("images", "staging", "tasks", "locks"):
         (folder / name).mkdir(mode=0o700, exist_ok=True)
@@ -109,7 +109,7 @@ def prepare(settings: GlanceSettings) -> Callable[..., Any]:
 
 
 def _relocate_images(database: Path, images: Path) -> None:
-    """Update the image locations in the database to the folder ``images``, which may have been moved."""
+    """Set the image locations in the database to the folder ``images``, in case the folder was moved."""
     place = f"file://{images}/"
     elsewhere = "value LIKE 'file://%/' || image_id AND value <> ? || image_id"
     with closing(sqlite3.connect(database, timeout=sqlite.BUSY_TIMEOUT_S)) as connection, connection:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from kilonova.errors import ConfigurationError, Unavailable
 
-#: Address of this machine in the external network ``public``, which is the gateway of routers there.
+#: This machine's address in the external network ``public``. Neutron's routers use it as their gateway.
 EXTERNAL_ADDRESS = "172.24.4.1"
 _EXTERNAL = f"{EXTERNAL_ADDRESS}/24"
 _NAMESPACES = Path("/run/netns")
@@ -52,7 +52,7 @@ class HostNetwork:
 
     @property
     def console_address(self) -> str:
-        """The address in the namespace that this machine reaches, and guests do not."""
+        """The address in the namespace on which consoles listen. This machine can reach it; guests cannot."""
         return self._console(2)
 
     def _console(self, number: int) -> str:
@@ -73,7 +73,7 @@ class HostNetwork:
         self._lay(self.external, "ext0", _EXTERNAL)
         self._lay(self.consoles, "console0", f"{self._console(1)}/30")
         run("ip", "-n", self.name, "address", "replace", f"{self.console_address}/30", "dev", "console0")
-        # a datapath in user space sees the machine's packets before a network card would fill in their checksums
+        # Open vSwitch in user space gets this machine's packets without the checksums that a network card fills in
         run("ethtool", "-K", self.external, "tx", "off")
         for file, value in _SETTINGS.items():
             run("ip", "netns", "exec", self.name, "sh", "-c", f"echo {value} >{file}")
@@ -101,7 +101,7 @@ class HostNetwork:
     def _lay(self, here: str, there: str, address: str) -> None:
         if not Path("/sys/class/net", here).exists():
             run("ip", "link", "add", here, "type", "veth", "peer", "name", there, "netns", self.name)
-        # no router advertisement of a guest configures this machine
+        # otherwise a guest could configure this machine by a router advertisement
         try_run("sh", "-c", f"echo 1 >/proc/sys/net/ipv6/conf/{here}/disable_ipv6")
         run("ip", "address", "replace", address, "dev", here)
         run("ip", "link", "set", here, "up")

@@ -57,7 +57,7 @@ key_repository = {credential}
 enable_proxy_headers_parsing = true
 """
 
-#: Description of the services in the catalogue that the settings name.
+#: Description, in the catalogue, of each service that the settings list. It marks the service as added by Kilonova.
 _BUNDLED = "Started by kilonova up"
 
 
@@ -73,7 +73,7 @@ def main() -> None:
 
 
 def prepare(settings: KeystoneSettings) -> Callable[..., Any]:
-    """Create or update the folder as the settings describe and return the WSGI application."""
+    """Create or update Keystone's data folder from the settings, and return Keystone's WSGI application."""
     import keystone.server  # noqa: PLC0415  # Keystone parses argv when imported
     from keystone.cmd.bootstrap import Bootstrapper  # noqa: PLC0415 - of the bundled service
     from keystone.server import backends  # noqa: PLC0415 - of the bundled service

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Suspends garbage collection while a service is imported and set up.
 
-Nearly all objects that Keystone and Glance create then live as long as the process. Scanning these objects again and
-again would take about a third of the import time, and would also slow down the exit.
+Nearly all objects that Keystone and Glance create during this time live as long as the process. Scanning these objects
+again and again would take about a third of the import time, and would also slow down the exit.
 """
 
 import gc

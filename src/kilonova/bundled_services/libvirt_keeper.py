@@ -152,7 +152,7 @@ def _enter_namespaces(folder: Path, host: str) -> None:
 
 
 def _enter_network(file: str) -> None:
-    """Enter a network namespace. Call this in a mount namespace of this process: its /sys is replaced."""
+    """Enter a network namespace. Call this in a private mount namespace, because this function replaces /sys."""
     with open(file, "rb") as namespace:  # noqa: PTH123 - only the descriptor is needed
         _check(_libc.setns(namespace.fileno(), _CLONE_NEWNET), f"entering {file}")
     # the present /sys shows the devices of the former network namespace

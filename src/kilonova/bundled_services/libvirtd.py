@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A private libvirtd in a folder. It stops when the process that started it stops; its guests keep running.
 
-It is isolated from the system's libvirtd and that libvirtd's guests. Run as root it is a "system" libvirtd in its own
-namespaces (``libvirt_keeper.py``); run as any other user it is a "session" libvirtd, with its files in this folder. If
-it is started again in the same folder, it has the same host UUID and finds its guests.
+It is isolated from the system's libvirtd and from the guests of the system's libvirtd. Run as root, it is a "system"
+libvirtd in its own namespaces (``libvirt_keeper.py``); run as any other user, it is a "session" libvirtd with its files
+in this folder. If it is started again in the same folder, it has the same host UUID and finds its guests.
 """
 
 import contextlib

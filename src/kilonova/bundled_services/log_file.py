@@ -18,7 +18,7 @@ def take_over(path: str | None) -> None:
 
 
 def hide_sql_values(engines: Any = Engine) -> None:
-    """Omit the values of SQL statements from the errors of one engine, or of all engines: some values are passwords."""
+    """Omit the values of SQL statements from errors of SQLAlchemy engines, by default of all: some are passwords."""
     sqlalchemy.event.listen(engines, "engine_connect", _hide)
 
 

@@ -2,8 +2,8 @@
 """The unnamed network namespace in which the metadata service of one network listens. It has one device.
 
 The device has the addresses of Neutron's metadata port in the network, and 169.254.169.254. It is one end of a veth
-pair; the other end is a port of Open vSwitch. The namespace and the veth pair disappear when this process exits, even by
-``kill -9``.
+pair; the other end is a port of Open vSwitch. The namespace and the veth pair disappear when this process exits, even
+by ``kill -9``.
 """
 
 import contextlib
@@ -66,7 +66,7 @@ class MetadataNamespace:
         run(*within, "ip", "link", "set", _INSIDE, "address", network.mac, "up")
         for cidr in (*network.cidrs, f"{_ADDRESS}/32"):
             try_run(*within, "ip", "address", "add", cidr, "dev", _INSIDE, "nodad")
-        # a datapath in user space reads packets before a network card would fill in their checksums
+        # Open vSwitch in user space gets packets without the checksums that a network card fills in
         run(*within, "ethtool", "-K", _INSIDE, "tx", "off")
         run("ip", "-n", self._guests, "link", "set", self._device, "up")
         run(

@@ -23,8 +23,8 @@ from kilonova.errors import ConfigurationError
 from kilonova.server.limits import Limits
 
 _PASTE = "api-paste.ini"
-#: Requests use little but CPU, one thread at a time. More threads would only wait for SQLite's write lock, which is not
-#: given in the order of the requests.
+#: Requests mostly use the CPU, which only one thread can use at a time. More threads would only wait for SQLite's write
+#: lock, which is not granted in the order of the requests.
 _THREADS = 4
 
 
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def prepare(settings: NeutronSettings) -> Callable[..., Any]:
-    """Create or update the folder as the settings describe and return the WSGI application."""
+    """Create or update Neutron's data folder from the settings, and return Neutron's WSGI application."""
     folder = Path(settings.folder)
     _use_temporary_folder(folder / "tmp")
     (folder / "locks").mkdir(mode=0o700, exist_ok=True)

@@ -18,7 +18,7 @@ _PLUGINS = (
     "qos", "trunk", "tag", "auto_allocate", "port_forwarding", "segments", "revisions", "timestamp",
     "network_ip_availability",
 )  # fmt: skip
-#: Neutron warns of the agents that it looks for in vain, and of its own deprecated options.
+#: Suppresses the warnings of these loggers: they concern missing agents and Neutron's own deprecated options.
 _LOG_LEVELS = (
     ",".join(
         f"{name}=ERROR"

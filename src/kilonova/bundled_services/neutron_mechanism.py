@@ -50,7 +50,7 @@ class SimulatedMechanismDriver(api.MechanismDriver):  # type: ignore[misc,unused
 
 
 def _show_association(_resource: str, _event: str, _trigger: object, payload: Any) -> None:
-    """Set the status of a floating address in the database and in the response. Otherwise an L3 agent sets it."""
+    """Set the status of a floating address in the database and in the response, in place of an L3 agent."""
     address = payload.latest_state
     status = constants.FLOATINGIP_STATUS_ACTIVE if address["port_id"] else constants.FLOATINGIP_STATUS_DOWN
     router = directory.get_plugin(plugin_constants.L3)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Neutron with OVN: what its process does differently on SQLite, and the repair of OVN's databases.
+"""Neutron with OVN: adaptation of Neutron's process to SQLite, and the repair of OVN's databases.
 
-As a program this module repairs: it makes the databases of OVN equal to Neutron's database. That is necessary if they
-are new, as after a restore, or if the cloud had no real guests before.
+Run as a program, this module repairs OVN's databases: it makes them equal to Neutron's database. A repair is necessary
+if OVN's databases are new: after a restore, or at the first start of the cloud with real guests.
 """
 
 import subprocess
@@ -21,9 +21,10 @@ _REPAIR_S = 300.0
 
 
 def omit_heartbeats_of_the_monitor() -> None:
-    """Make the thread that reads OVN's databases write no heartbeats to Neutron's database. A timer writes them, too.
+    """Stop the thread that reads OVN's databases from writing heartbeats to Neutron's database.
 
-    SQLite has one write lock: the thread would wait for a request that holds it, and the request for the thread.
+    A timer still writes them. The thread could deadlock with a request: the thread would wait for SQLite's only write
+    lock, which the request holds, and the request would wait for the thread.
     """
     from neutron.plugins.ml2.drivers.ovn.mech_driver.ovsdb import ovsdb_monitor  # noqa: PLC0415  # only with OVN
 
@@ -31,12 +32,12 @@ def omit_heartbeats_of_the_monitor() -> None:
 
 
 def identity_of(northbound: str) -> str:
-    """Return the id of a northbound database, which no other such database has. ``northbound``: its connection."""
+    """Return the unique id of a northbound database. ``northbound``: the connection to the database."""
     return run("ovn-nbctl", f"--db={northbound}", "get", "NB_Global", ".", "_uuid").strip()
 
 
 def repair_if_new(folder: Path, identity: str, *, is_empty: bool, repair: Callable[[Path], None] | None = None) -> None:
-    """Repair the databases of OVN unless they are those of the last start.
+    """Repair the databases of OVN, unless the last start used the same databases.
 
     ``folder``: that of Neutron, with ``neutron.conf``. ``identity``: id of the northbound database. ``is_empty``:
     Neutron's database is new, too, so there is nothing to repair. ``repair``: function that repairs the databases,

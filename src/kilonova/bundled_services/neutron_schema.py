@@ -18,7 +18,7 @@ _DIRECTIONS = (("egress", None, True), ("ingress", "PARENT", False))
 
 
 def migrate(part: Path) -> None:
-    """Create Neutron's schema in the database ``part``, with the rows of ``part`` if it exists."""
+    """Replace the database file ``part`` by one with Neutron's current schema and the rows of the old file, if any."""
     from neutron.db.migration.models import head  # noqa: PLC0415 - of the bundled service
 
     is_new = not part.exists()
@@ -29,7 +29,7 @@ def migrate(part: Path) -> None:
 
 
 def create(part: Path, tables: Any) -> None:
-    """Create tables in the database ``part``, with the rows of ``part`` if it exists.
+    """Replace the database file ``part`` by one with ``tables`` and the rows of the old file, if any.
 
     Columns that only the old database has are dropped; old rows that lack a required new column are dropped too.
 

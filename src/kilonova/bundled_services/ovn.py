@@ -153,7 +153,7 @@ class Ovn:
             make_short_way(Path(self._base), self.folder)
 
     def _configure_switch(self) -> None:
-        """Describe the bridges and this host to Open vSwitch, and forget ports of guests that have ended."""
+        """Configure the bridges and this host in Open vSwitch, and remove the ports of guests that have ended."""
         ids = {
             "system-id": self.host,
             "hostname": self.host,

@@ -52,7 +52,7 @@ class OvsdbClient:
         return tuple({name: _value(value) for name, value in row.items()} for row in result["rows"])
 
     def watch(self, tables: Mapping[str, Sequence[str]]) -> None:
-        """Have changes of these columns reported from now on. Raises: Unavailable."""
+        """Request reports of all further changes to these columns. Raises: Unavailable."""
         asked = {table: {"columns": list(columns)} for table, columns in tables.items()}
         self._call("monitor", self._database, "changes", asked)
 
@@ -82,7 +82,7 @@ class OvsdbClient:
         raise Unavailable(f"the database {self._database} does not answer")
 
     def _next_message(self) -> dict[str, Any] | None:
-        """Return the next complete answer that was received, or None. Handles all other messages."""
+        """Return the next complete answer that was received, or None. Handle echo requests and reports of changes."""
         while self._unread:
             try:
                 message, end = self._decoder.raw_decode(self._unread)
@@ -90,7 +90,7 @@ class OvsdbClient:
                 return None
             self._unread = self._unread[end:].lstrip()
             match message.get("method"):
-                case "echo":  # the server closes connections on which this is not answered
+                case "echo":  # the server closes a connection whose client does not answer echo requests
                     self._send({"result": message["params"], "error": None, "id": message["id"]})
                 case "update":
                     self._changed = True

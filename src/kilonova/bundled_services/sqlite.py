@@ -49,9 +49,9 @@ def lock_on_first_write(engines: Any = Engine) -> None:
     """Make transactions take SQLite's write lock at their first write, for one engine or for all engines.
 
     oslo.db opens each transaction with a plain BEGIN. If a transaction reads and then writes, and another transaction
-    has written in between, the write of the former fails immediately despite the busy timeout, so that concurrent
-    clients would get a 500. With this function, reads before the first write run outside the transaction, as under the
-    isolation level READ COMMITTED, which these services expect of a database server.
+    has written in between, the write of the first transaction fails immediately despite the busy timeout, so that
+    concurrent clients would get a 500. With this function, reads before the first write run outside the transaction, as
+    under the isolation level READ COMMITTED, which these services expect of a database server.
     """
     sqlalchemy.event.listen(engines, "before_cursor_execute", _begin_late, retval=True)
 

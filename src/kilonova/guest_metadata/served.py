@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The metadata of a guest as the metadata service serves them: ``/openstack/…`` as files, EC2's as a tree of texts.
 
-A folder is a list of names, one on each line. The names of EC2's folders end with a slash.
+A folder is served as a list of names, one on each line. The names of EC2's folders end with a slash.
 Source: OpenStack's metadata reference, EC2's instance metadata.
 """
 
@@ -16,7 +16,7 @@ EC2_VERSIONS = (
     "2009-04-04", "latest",
 )  # fmt: skip
 OPENSTACK = "openstack"
-#: First parts of the paths of the metadata service.
+#: First components of the paths that the metadata service serves.
 ROOTS = (OPENSTACK, *EC2_VERSIONS)
 _EC2 = "ec2/latest"
 

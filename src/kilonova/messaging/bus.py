@@ -32,7 +32,7 @@ class Work:
 class Sender:
     """The sender of a question, authenticated by the bus.
 
-    ``agent``: name of the sending agent process at the broker; "" if this process asks itself.
+    ``agent``: name of the sending agent process at the broker; "" if the question comes from this process.
     ``version``: message version of the sender.
     """
 

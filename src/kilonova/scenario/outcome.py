@@ -13,7 +13,8 @@ SPAWN = "spawn"
 class Landing:
     """The host of a server, or None if the server's request failed.
 
-    ``refused_by``: the rule that rejected the last hosts, or ``spawn`` if the hosts failed to start the guest.
+    ``refused_by``: the rule that rejected the last remaining hosts, or ``spawn`` if the hosts failed to start the
+    guest.
     """
 
     host: str | None

@@ -38,7 +38,7 @@ _RANKED_KEPT = 10
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Settings of the player of a scenario that are no options of the scheduler.
+    """Settings of the scenario player that are not among the scheduler's options.
 
     Defaults: those of a control process.
     """
@@ -119,7 +119,7 @@ class _World:
             self.groups[place.group] = self.groups[place.group].with_members(host, sign)
 
     def giving(self, decision: Decision, spec: RequestSpec) -> Decision:
-        """Return ``decision`` without the ranked hosts before the first host that has the devices for ``spec``."""
+        """Return ``decision`` without the ranked hosts that precede the first host with devices for ``spec``."""
         best, _ = first_that_gives(decision, self.table, needs_of(spec, self._aliases))
         ranked = () if best is None else decision.ranked[decision.ranked.index(best) :]
         return replace(decision, ranked=ranked)

@@ -22,7 +22,7 @@ def split(text: str) -> tuple[str, ...]:
 
 
 def in_any(hosts: HostTable, wanted: Sequence[bool]) -> BoolArray:
-    """Return the mask of the hosts in at least one aggregate with True in ``wanted``. Shapes: (A,) → (H,)."""
+    """Return the mask of the hosts in at least one aggregate that ``wanted`` marks True. Shapes: (A,) → (H,)."""
     return hosts.memo.get(("in any of", bytes(wanted)), lambda: hosts.aggregates.hosts_in_any(wanted))
 
 

@@ -135,7 +135,7 @@ class _Asked:
         return value
 
     def policy_of_amounts(self, policy: CpuPolicy | None, *, isolate: bool) -> CpuPolicy | None:
-        """Return the CPU policy that ``resources:VCPU`` or ``resources:PCPU`` implies; with neither, ``policy``."""
+        """Return the CPU policy that ``resources:VCPU`` or ``resources:PCPU`` implies; ``policy`` if neither is set."""
         amounts = {"VCPU": 0, "PCPU": 0}
         for key, value in self._specs.items():
             if (found := _AMOUNT.fullmatch(key)) and (amount := whole_number(value)) is not None:

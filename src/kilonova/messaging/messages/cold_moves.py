@@ -13,9 +13,9 @@ from kilonova.model.instance import GuestSpec
 
 @dataclass(frozen=True, slots=True)
 class MoveAway:
-    """To the source: power off the guest and keep it, for a copy of its disk to ``destination`` and for a revert.
+    """To the source: power off the guest and keep it until the move is confirmed or reverted.
 
-    ``destination``: "" in an evacuation, which builds a new guest on the other host instead of copying.
+    ``destination``: host that will copy the disk; "" in an evacuation, which creates a new guest without a copy.
     ``timeout_s``: the shutdown timeout; None is the default of the host.
     """
 

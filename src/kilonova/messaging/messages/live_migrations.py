@@ -22,10 +22,10 @@ class PrepareLiveMigration:
 
 @dataclass(frozen=True, slots=True)
 class LiveMigrate:
-    """To the source: copy the running guest to ``destination``, then keep it as a kept guest. There is no timeout.
+    """To the source: copy the running guest to ``destination``. Then the guest on the source becomes the kept guest.
 
-    The reply's ``power_state`` is the state before the migration, running or paused. The reply to an aborted migration
-    has an error and ``aborted``; the guest still runs on the source.
+    There is no timeout. The reply's ``power_state`` is the state before the migration, running or paused. The reply to
+    an aborted migration has an error and ``aborted``; the guest still runs on the source.
     """
 
     step: StepId

@@ -50,7 +50,7 @@ class StepReply:
     """Result of a step. ``power_state``: the guest's state after the step.
 
     ``error``: None for success. The owner of the server may read the text, so it names no host.
-    ``details``: details of the error, for administrators. ``fault_of``: has a meaning for failures only.
+    ``details``: details of the error, for administrators. ``fault_of``: cause of a failure; ignored for success.
     ``aborted``: the step failed because it was aborted on request. ``images``: image → result, for ``CacheImages``.
     """
 

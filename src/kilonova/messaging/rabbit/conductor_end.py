@@ -43,10 +43,10 @@ from kilonova.messaging.rabbit.transport_url import Transport
 from kilonova.messaging.routes import Routes
 
 LOG = logging.getLogger(__name__)
-#: Maximum size of a message in bytes. A report of 200 hosts with 5,000 guests each has half that size.
+#: Maximum size of a message in bytes. A report of 200 hosts with 5,000 guests each is half as large.
 _MOST_BYTES = 64 * 2**20
-#: Number of leading characters of a drop reason that are the key of the log's rate limit. They contain no text of the
-#: message, so that a sender cannot create an unlimited number of keys.
+#: The log's rate limit uses this many leading characters of the reason for a drop as its key. They contain no text of
+#: the message, so that a sender cannot create an unlimited number of keys.
 _OURS = 20
 _REPLIES = StepReply | StepStatus | TaskReached | MigrationProgress | GuestAnswer
 
@@ -211,7 +211,7 @@ class RabbitConductorBus:
         self._local.run_urgently(self._heartbeats.run_next)
 
     def _take_passed_on(self, delivery: Delivery) -> None:
-        """Handle a reply that another control process checked and forwarded; no agent can forward one."""
+        """Handle a reply that another control process has checked and forwarded. Agents cannot write to this queue."""
         try:
             envelope = _read(delivery)
         except msgspec.DecodeError as error:

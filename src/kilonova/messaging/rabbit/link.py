@@ -111,7 +111,7 @@ class Link:
         self._ring()
 
     def consume(self, epoch: int, queue: str, take: Take) -> None:
-        """Consume an existing queue over connection number ``epoch``; ignored if that is not the current connection.
+        """Consume an existing queue over connection number ``epoch``. No effect if another connection is current.
 
         ``take``: called with each delivery, on the link's thread.
         """
@@ -215,7 +215,7 @@ class Link:
             if take is None:
                 inbox.basic_cancel(queue, nowait=True)
                 continue
-            # nowait, because the broker never answers for a queue without a leader, and this thread would wait for it.
+            # nowait: the broker never answers for a queue without a leader, and this thread would wait for the answer.
             inbox.basic_consume(
                 queue,
                 consumer_tag=queue,

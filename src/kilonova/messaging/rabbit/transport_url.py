@@ -53,7 +53,7 @@ class Transport:
     ``login_method``: PLAIN, AMQPLAIN or EXTERNAL; a user without a password uses EXTERNAL.
     ``heartbeat_s``: both ends consider a connection broken if it has no traffic for twice this time. Configure less
     than half of the lease of agents.
-    ``retry_interval_s``: pause after a connection attempt to each server has failed. The pause grows by
+    ``retry_interval_s``: pause after one failed connection attempt to every server. The pause grows by
     ``retry_backoff_s`` each time, up to ``max_retry_interval_s``. ``is_shuffled``: whether each process tries the
     servers in random order.
     """
@@ -91,7 +91,9 @@ def parse_transport_url(text: str) -> TransportUrl:
         raise ValueError("The URL must begin with rabbit://; other brokers are not supported")
     servers, _, virtual_host = rest.partition("/")
     if "?" in virtual_host:
-        raise ValueError("The URL must end with the virtual host; set the options after '?' in [oslo_messaging_rabbit]")
+        raise ValueError(
+            "The URL must end with the virtual host; set options in [oslo_messaging_rabbit] instead of after '?'"
+        )
     brokers = tuple(_broker(part) for part in servers.split(",") if part)
     if not brokers:
         raise ValueError("The URL names no host")

@@ -191,7 +191,7 @@ class Scheduler:
 def instance_update_db(
     context: RequestContext, instance_uuid: str, extra_values: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return the dict of an instance without a host, for ``run_instance``. The database is not changed."""
+    """Return the dict that ``run_instance`` needs for an instance that has no host yet. The database is not changed."""
     now = datetime.fromtimestamp(context.cloud.hosts.taken_at, UTC)
     return View(uuid=instance_uuid, host=None, node=None, scheduled_at=now, **(extra_values or {}))
 
@@ -217,7 +217,7 @@ class FilterScheduler(Scheduler):
         request_spec: Mapping[str, Any],
         filter_properties: Mapping[str, Any],
     ) -> Sequence[Mapping[str, Any]]:
-        """Return the best host for each server. Each choice counts the usage of the servers chosen before.
+        """Return the best host for each server. Each choice counts the usage of the servers placed before.
 
         Raises: NoValidHost.
         """

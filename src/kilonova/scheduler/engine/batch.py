@@ -89,7 +89,7 @@ class Batch:
     def alternates(self, count: int, chosen: Collection[str]) -> tuple[RankedHost, ...]:
         """Return the best ``count`` hosts for one more server, without the ``chosen`` service hosts.
 
-        A build tries these hosts (the alternates) after a failed spawn. There can be fewer than ``count``.
+        A build tries these hosts (the alternates) after a failed spawn. The result can be shorter than ``count``.
         """
         if self._first is None or not count:
             return ()

@@ -105,7 +105,7 @@ class Engine:
         return allocations_at(hosts, filtered(hosts, spec, self.request_filters).query, row)
 
     def later_room(self, hosts: HostTable, spec: RequestSpec) -> tuple[LaterRoom | LaterPlacement, ...]:
-        """Return the Placement conditions that must be checked again for each server after the first of a request."""
+        """Return the Placement conditions that must be checked again for every server of a request except the first."""
         return later_room(hosts, self._as_read(spec), self.request_filters)
 
     def _as_read(self, spec: RequestSpec) -> RequestSpec:

@@ -77,7 +77,7 @@ def funnel(
 
 
 class LaterRoom(NamedTuple):
-    """A capacity check of one resource class. It runs again for each server after the first of a request."""
+    """A capacity check of one resource class. It runs again for every server of a request except the first."""
 
     rule: str
     reason: str
@@ -98,7 +98,7 @@ class LaterRoom(NamedTuple):
 
 
 class LaterFilter(NamedTuple):
-    """A filter that runs again for each server after the first of a request.
+    """A filter that runs again for every server of a request except the first.
 
     ``only_where_placed``: placing a server changes the result for the chosen host only.
     """
@@ -114,7 +114,7 @@ class LaterFilter(NamedTuple):
 
 
 class LaterPlacement(NamedTuple):
-    """The Placement query that runs again for each server after the first of a request.
+    """The Placement query that runs again for every server of a request except the first.
 
     It covers all hosts, since one server can fill a sharing provider that many hosts use.
     ``query``: the query with the conditions of the request filters.
@@ -142,7 +142,7 @@ class LaterPlacement(NamedTuple):
 def later_room(
     hosts: HostTable, spec: RequestSpec, request_filters: Sequence[RequestFilter]
 ) -> tuple[LaterRoom | LaterPlacement, ...]:
-    """Return the Placement conditions that must be checked again for each server after the first of a request."""
+    """Return the Placement conditions that must be checked again for every server of a request except the first."""
     if is_plain(hosts, spec.query):
         wanted = [(name, amount) for name, amount in spec.query.totals.items() if amount]
         return tuple(LaterRoom(*_words_for(name, amount), name, amount) for name, amount in wanted)
@@ -151,7 +151,7 @@ def later_room(
 
 
 def later_filters(spec: RequestSpec, filters: Sequence[Filter]) -> tuple[LaterFilter, ...]:
-    """Return, in order, the filters that must run again for each server after the first of a request."""
+    """Return, in order, the filters that must run again for every server of a request except the first."""
     if is_forced(spec):
         return ()
     return tuple(_later(each) for each in _in_order(each for each in filters if not each.run_once))
@@ -202,7 +202,7 @@ def _destination(hosts: HostTable, spec: RequestSpec) -> BoolArray:
 
 
 def isolation_steps(hosts: HostTable, spec: RequestSpec) -> Iterator[Step]:
-    """Yield the verdict of the isolation rules of aggregates, if an aggregate has one.
+    """Yield the verdict of the isolation rules of aggregates, or nothing if no aggregate has an isolation rule.
 
     These rules cannot be disabled or bypassed. The fault of a server shows the reasons of verdicts, so the reasons do
     not quote the rules.

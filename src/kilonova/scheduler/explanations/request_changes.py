@@ -214,9 +214,10 @@ def _with_amount(resource_class: str, amount: int, spec: RequestSpec) -> Request
 
 
 def with_amount(flavor: Flavor, resource_class: str, amount: int) -> Flavor:
-    """Return the flavor with another amount of a resource class, in an extra spec if it has one, else in its fields.
+    """Return the flavor with another amount of a resource class.
 
-    A reduction of disk reduces the root disk first, then the ephemeral disk, then swap.
+    The amount is set in the extra spec of the class, if the flavor has one, otherwise in the flavor's fields. A
+    reduction of disk reduces the root disk first, then the ephemeral disk, then swap.
     """
     if named := _named_resources(flavor, resource_class):
         rest = {key: value for key, value in flavor.extra_specs.items() if key not in named}

@@ -97,9 +97,9 @@ class Reader:
 class Readers:
     """All readers of settings in a cloud.
 
-    ``always``: names that are read independent of rules. ``in_use``: place → names in use in this place. ``complete``:
-    True if ``in_use`` covers all flavors and images of the cloud. If False, a name that a rule reads only if flavors or
-    images use it is assumed to be read.
+    ``always``: names that are read regardless of the enabled rules. ``in_use``: names in use on flavors, images,
+    aggregates and hosts. ``complete``: True if ``in_use`` covers all flavors and images of the cloud. If False, a name
+    whose reading depends on its use on flavors or images is assumed to be read.
     """
 
     rules: tuple[Reader, ...]
@@ -123,7 +123,8 @@ def readers_of(
 ) -> Readers:
     """Return the readers of settings: the rules of ``engine``, and the built-in rules that ``config`` does not enable.
 
-    ``driver``: the name of a third-party scheduler driver. ``others``: reads of other components, such as hypervisors.
+    ``driver``: the name of a third-party scheduler driver. ``others``: the names that other components read,
+    such as hypervisors.
     """
     enabled = [*engine.request_filters, *engine.filters, *engine.weighers]
     present = {rule_name(rule) for rule in enabled}
@@ -220,14 +221,14 @@ def _would_read(readers: Readers, rule: Reader, kind: Kind, spellings: Sequence[
 
 
 def _nobody(readers: Readers, kind: Kind, spellings: Sequence[str]) -> str:
-    """Return, as a text for users, why a name that neither enabled nor disabled rules read has no effect."""
+    """Return why a name has no effect, as a text for users. No rule reads the name, be the rule enabled or disabled."""
     places = [
         place
         for each in readers.rules
         if not each.idle and each.reads is not None
         for key in spellings
         for place in _keys(each.reads, kind).places_of(key)
-        if place is not Elsewhere.HOST_FACTS  # not shown, because most extra specs do not refer to host attributes
+        if place is not Elsewhere.HOST_FACTS  # most extra specs do not refer to host attributes
     ]
     idle = " and ".join(dict.fromkeys(place.value for place in places))
     return f"nothing reads it: {idle}" if idle else "nothing reads it"

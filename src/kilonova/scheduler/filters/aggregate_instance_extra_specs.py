@@ -17,7 +17,7 @@ SCOPE = "aggregate_instance_extra_specs"
 
 @dataclass(frozen=True, slots=True)
 class AggregateInstanceExtraSpecsFilter:
-    """Keep hosts whose aggregates match the extra specs without scope or with ``aggregate_instance_extra_specs:``.
+    """Keep hosts whose aggregates match the extra specs that have no scope or ``aggregate_instance_extra_specs:``.
 
     A host must match all these extra specs. A host matches an extra spec if one of its aggregates has the key as
     metadata with a value that meets the requirement; comma lists are split, and each value is tested separately.

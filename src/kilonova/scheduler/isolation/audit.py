@@ -221,7 +221,7 @@ def _walk(
 
 
 def _forbidden(pool: LegacyPool, spec: RequestSpec) -> BoolArray:
-    """Return the hosts that a legacy mechanism with this pool is meant to deny to the server. Shapes: → (H,)."""
+    """Return the hosts that the server must not use if the legacy mechanism of this pool works. Shapes: → (H,)."""
     return pool.hosts if pool.is_stranger(spec) else ~pool.home(spec)
 
 

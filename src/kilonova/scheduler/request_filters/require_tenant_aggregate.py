@@ -39,5 +39,5 @@ class RequireTenantAggregate:
         if wanted:
             return spec.with_query(member_of=(*spec.query.member_of, wanted))
         if self.required:
-            raise RequestFilterFailed("No hosts are reserved for the project, and it may not use any other hosts.")
+            raise RequestFilterFailed("No aggregate lists the project, and the project may use no other hosts.")
         return spec
