@@ -6,7 +6,7 @@ import random
 
 #: Random hex digit → first digit of the UUID's fourth group, whose two highest bits are the variant of RFC 9562.
 _VARIANT = {digit: "89ab"[int(digit, 16) % 4] for digit in "0123456789abcdef"}
-_random = random.Random()  # seeded once by the system; os.urandom would need a system call for each identifier
+_random = random.Random()  # Random needs no system call for each identifier, unlike os.urandom
 os.register_at_fork(after_in_child=_random.seed)
 
 

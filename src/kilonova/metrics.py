@@ -68,7 +68,7 @@ class Metrics:
             buckets=_STEP_S,
             registry=self._registry,
         )
-        # Cached, because the lookup of a child by its labels takes longer than its increment.
+        # Children of metrics are cached, because finding a child by its labels takes longer than incrementing it.
         self._finished_as = cache(self._finished.labels)
         self._step_took = cache(self._steps.labels)
         self._retries = Counter(

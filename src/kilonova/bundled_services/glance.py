@@ -70,7 +70,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Run Glance for `kilonova up`.")
     parser.add_argument("--settings", type=Path, required=True)
     settings = load_glance(parser.parse_args().settings)
-    sys.argv[1:] = []  # otherwise oslo.config would parse the command line
+    sys.argv[1:] = []  # hides the command line from oslo.config
     limits = Limits(token_needed=True, probe_path="/v2/-", streams=_is_image_data, max_streams=_TRANSFERS)
     with made_to_last():
         application = prepare(settings)

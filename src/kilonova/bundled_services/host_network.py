@@ -35,7 +35,7 @@ _SETTINGS = {f"{_IPV4}/ip_forward": 0, f"{_IPV4}/conf/all/rp_filter": 1, f"{_IPV
 
 
 class HostNetwork:
-    """Network namespace of the cloud whose data is in ``folder``; ``host``: name of its host of real guests."""
+    """Network namespace of a cloud. ``folder``: its data folder; ``host``: name of the cloud's host of real guests."""
 
     def __init__(self, folder: Path, host: str) -> None:
         digest = hashlib.sha256(os.fsencode(folder.absolute()))
@@ -86,7 +86,7 @@ class HostNetwork:
         """Remove the namespace and its veth pairs; no error if they are absent."""
         if self.file.exists():
             run("ip", "netns", "delete", self.name)
-        for device in (self.external, self.consoles):  # the kernel itself would remove them later
+        for device in (self.external, self.consoles):  # the kernel would remove the veth pairs itself, but later
             if Path("/sys/class/net", device).exists():
                 try_run("ip", "link", "delete", device)
 

@@ -65,7 +65,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Run Keystone for `kilonova up`.")
     parser.add_argument("--settings", type=Path, required=True)
     settings = load_keystone(parser.parse_args().settings)
-    sys.argv[1:] = []  # otherwise oslo.config would parse the command line
+    sys.argv[1:] = []  # hides the command line from oslo.config
     with made_to_last():
         application = prepare(settings)
     mounted = DispatcherMiddleware(application, {"/identity": application})
@@ -175,7 +175,7 @@ def _make_account(account: Account, domain_id: str) -> bool:
         hints.add_filter("name", name)
         hints.add_filter("domain_id", None)
         role = apis.role_api.list_roles(hints)[0]
-        with contextlib.suppress(exception.Conflict):  # the user has the role already
+        with contextlib.suppress(exception.Conflict):  # Conflict: the user has the role already
             apis.assignment_api.add_role_to_user_and_project(user["id"], project["id"], role["id"])
     return known
 

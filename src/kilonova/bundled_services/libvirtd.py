@@ -206,7 +206,7 @@ class Libvirtd:
     def stop(self) -> None:
         """Stop libvirtd with SIGTERM, or with SIGKILL after a timeout. Guests keep running."""
         if not self.ended():
-            _send(self.pidfd, signal.SIGCONT)  # the process may be stopped by SIGSTOP
+            _send(self.pidfd, signal.SIGCONT)  # a process stopped by SIGSTOP does not handle SIGTERM
             _send(self.pidfd, signal.SIGTERM)
             _wait_for_end(self.pidfd, _STOP_S)
         self.kill()
@@ -341,7 +341,7 @@ class Libvirtd:
             name: os.environ[name] for name in ("LANG", "LC_ALL", "TZ", "PYTHONPATH", "TMPDIR") if name in os.environ
         }
         if self._network is not None and self._network.ovs_run is not None:
-            kept["OVS_RUNDIR"] = str(self._network.ovs_run)  # libvirt runs ovs-vsctl without naming a database
+            kept["OVS_RUNDIR"] = str(self._network.ovs_run)  # libvirt calls ovs-vsctl without --db
         if self._private:
             return {**kept, "PATH": _PATH, "HOME": "/root"}
         return {

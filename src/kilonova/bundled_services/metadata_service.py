@@ -54,7 +54,7 @@ class MetadataService:
 
     def run(self) -> None:
         """Serve until the process is killed."""
-        with socket.socket(socket.AF_UNIX) as control:  # shows that the process is ready
+        with socket.socket(socket.AF_UNIX) as control:  # the control socket listens when the process is ready
             path = Path(self._settings.control)
             path.unlink(missing_ok=True)
             control.bind(str(path))

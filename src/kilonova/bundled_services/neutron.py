@@ -32,7 +32,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Run Neutron for `kilonova up`.")
     parser.add_argument("--settings", type=Path, required=True)
     settings = load_neutron(parser.parse_args().settings)
-    sys.argv[1:] = []  # otherwise oslo.config would parse the command line
+    sys.argv[1:] = []  # hides the command line from oslo.config
     with made_to_last():
         application = prepare(settings)
     # Neutron handles SIGTERM itself and keeps running; this call sets Kilonova's handlers in place of Neutron's.
@@ -68,7 +68,7 @@ def prepare(settings: NeutronSettings) -> Callable[..., Any]:
 def _use_temporary_folder(folder: Path) -> None:
     """Empty ``folder`` and use it for temporary files.
 
-    Neutron would read a file there that an earlier process with the same parent has written.
+    Otherwise Neutron would read a temporary file that an earlier process with the same parent has written.
     """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o700)

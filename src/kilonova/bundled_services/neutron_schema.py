@@ -66,9 +66,9 @@ def _columns(connection: sqlite3.Connection, schema: str, table: str) -> list[st
 
 
 def _add_default_rules(connection: sqlite3.Connection) -> None:
-    """Add the rules of new security groups, which otherwise only Neutron's migrations create.
+    """Add the default rules that Neutron copies into new security groups.
 
-    Without them, new security groups would pass no traffic at all.
+    Otherwise only Neutron's migrations add them. Without these rules, new security groups would pass no traffic at all.
     """
     for direction, remote, in_every_group in _DIRECTIONS:
         for ethertype in ("IPv4", "IPv6"):

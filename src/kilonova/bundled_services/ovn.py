@@ -147,7 +147,7 @@ class Ovn:
     def _make_folders(self) -> None:
         for folder in (self.folder, self.folder / "run", self.folder / "log"):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for left in (self.folder / "run").iterdir():  # sockets of processes that were killed
+        for left in (self.folder / "run").iterdir():  # processes that were killed have left their sockets
             left.unlink()
         if self._base != str(self.folder):
             make_short_way(Path(self._base), self.folder)
@@ -190,7 +190,7 @@ class Ovn:
         return run("ovs-vsctl", f"--db={self._switch}", "--timeout=20", *words)
 
     def _database(self, name: str) -> OvsProcess:
-        socket = "db.sock" if name == "switch" else f"{name}.sock"  # ovs-vsctl looks for db.sock
+        socket = "db.sock" if name == "switch" else f"{name}.sock"  # db.sock is the default of ovs-vsctl
         command = f"ovsdb-server {self._base}/{name}.db --remote=punix:{self._run}/{socket}"
         return self._process(name, command, socket)
 

@@ -94,7 +94,7 @@ class OvsProcess:
     def stop(self) -> None:
         """Stop the daemon with SIGTERM, or with SIGKILL after a timeout. No error if it has ended or never started."""
         if not self.ended():
-            for number in (signal.SIGCONT, signal.SIGTERM):  # the process may be stopped by SIGSTOP
+            for number in (signal.SIGCONT, signal.SIGTERM):  # a process stopped by SIGSTOP does not handle SIGTERM
                 with contextlib.suppress(ProcessLookupError):
                     signal.pidfd_send_signal(self.pidfd, number)
             _is_readable(self.pidfd, _STOP_S)

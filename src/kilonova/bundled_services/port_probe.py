@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connections to a port of this machine on which a server may not listen yet."""
+"""Connections to a local port whose server may still be starting."""
 
 import contextlib
 import socket

@@ -16,7 +16,7 @@ def write_private(path: Path, text: str) -> None:
             os.fsync(file.fileno())
     except OSError as error:
         part.unlink(missing_ok=True)
-        # add the path, which the error of a full disk lacks
+        # the error of a full disk has no path: add it
         raise OSError(error.errno, error.strerror, str(path)) from error
     part.replace(path)
     folder = os.open(path.parent, os.O_RDONLY)

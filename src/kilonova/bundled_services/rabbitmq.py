@@ -27,7 +27,7 @@ from kilonova.bundled_services.settings import LOG_BYTES, LOGS_KEPT
 from kilonova.errors import ConfigurationError, Unavailable
 
 _USER = "rabbitmq"
-_PROGRAMS = Path("/usr/lib/rabbitmq/bin")  # the scripts in /usr/sbin change user and folder
+_PROGRAMS = Path("/usr/lib/rabbitmq/bin")  # not /usr/sbin: the scripts there change user and folder
 _SERVER = _PROGRAMS / "rabbitmq-server"
 _START_S = 120.0
 _STOP_S = 30.0
@@ -141,7 +141,7 @@ class RabbitMQ:
     def stop(self) -> None:
         """Stop the broker and epmd. The broker gets SIGTERM, and SIGKILL after a timeout."""
         if self._beam is not None and self._beam.poll() is None:
-            self._beam.send_signal(signal.SIGCONT)  # the process may be stopped by SIGSTOP
+            self._beam.send_signal(signal.SIGCONT)  # a process stopped by SIGSTOP does not handle SIGTERM
             self._beam.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._beam.wait(_STOP_S)
@@ -261,7 +261,7 @@ class RabbitMQ:
             "RABBITMQ_LOG_BASE": str(self.folder / "log"),
             "RABBITMQ_PID_FILE": str(self.folder / "data" / "pid"),
             "RABBITMQ_DIST_PORT": str(self._ports["erlang"]),
-            "RABBITMQ_ALLOW_INPUT": "1",  # makes the script replace itself by the broker (exec)
+            "RABBITMQ_ALLOW_INPUT": "1",  # makes rabbitmq-server replace itself by the broker (exec)
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": arguments,
         }
 

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 class ConsoleLimits:
     """Counter of consoles in use. ``limit``: maximum number of all consoles.
 
-    ``of_one``: maximum number of consoles of each server, so that the users of one server cannot occupy them all.
+    ``of_one``: maximum number of consoles of each server, so that the users of one server cannot
+    occupy all consoles.
     """
 
     def __init__(self, limit: int, of_one: int) -> None:

@@ -56,7 +56,7 @@ async def relay(
                     await host.write(data)
 
             return await _first(to_client(), to_host(), until)
-    except TimeoutError:  # raised by the idle timeout, and for ETIMEDOUT of the connection to the host
+    except TimeoutError:  # the idle timeout, or ETIMEDOUT of the connection to the host
         return IDLE if idle.expired() else CONSOLE_ENDED
     except ConnectionClosed:
         return USER_LEFT

@@ -66,7 +66,7 @@ class WebFiles:
                 file = (self._folder / each).resolve()
                 if file.is_relative_to(self._folder) and file.is_file() and file.stat().st_size <= _LARGEST:
                     return file
-            except OSError:  # the file name is too long for the file system
+            except OSError:  # for example, the file system refuses a name as too long
                 continue
         return None
 

@@ -88,7 +88,7 @@ class ConductorBus(Protocol):
 
     @property
     def waiting(self) -> Mapping[str, int]:
-        """Lengths of the queues of this bus: name of the queue → number of queued pieces of work or messages."""
+        """Lengths of the queues of this bus: name of the queue → number of queued tasks or messages."""
 
     @property
     def hears_agents(self) -> bool:

@@ -39,7 +39,7 @@ NEEDS = 2
 OLDEST = 3
 #: First version with config drives; an older agent would spawn the guest without its config drive.
 _CONFIG_DRIVES = 4
-#: First version with network interfaces; an older agent would make the guest without them.
+#: First version with network interfaces; an older agent would create guests without their interfaces.
 _INTERFACES = 9
 Message = AgentMessage | ConductorMessage | Question | Answer
 #: Renamed message class → its name in the wire format, which is the former class name that other releases know.

@@ -105,7 +105,7 @@ class ThreadPools(Generic[L]):
 
     @property
     def waiting(self) -> Mapping[L, int]:
-        """Number of queued pieces of work of each pool."""
+        """Number of queued tasks of each pool."""
         return {pool: len(waiting) for pool, waiting in self._waiting.items()}
 
     def close(self) -> None:

@@ -161,7 +161,7 @@ class MessageBuilder:
         yield self._versioned(who, event, self._action_payload(told, who), told.source, told.host, is_error=is_error)
         name = OLDER_NAMES.get(told.action, told.action)
         if told.details.forced and told.action == "delete" and told.source is Source.API:
-            name = "force_delete"  # as in Nova, for a forced delete that nova-api does without a compute service
+            name = "force_delete"  # Nova uses this name if nova-api itself does the forced delete
         if name is not None:
             payload = self._server(told) | _beside(told)
             yield self._unversioned(

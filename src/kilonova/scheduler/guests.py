@@ -44,7 +44,7 @@ class GuestCounts(Protocol):
     def count(self, row: int, kind: GuestKind) -> None:
         """Add an instance to the counts of a row.
 
-        No effect on the counts of the database mirror, because these already include the instances of assumed claims.
+        The counts of the database mirror ignore this call: they already include the servers that a decision places.
         """
 
     def take(self, rows: NDArray[np.int64]) -> "GuestCounts":

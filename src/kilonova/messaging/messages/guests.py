@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Orders about one guest on its host, and the reports of the guests of hosts."""
+"""Orders about one guest on its host, and reports of the guests that exist on hosts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -32,7 +32,7 @@ class AskStep:
 
 @dataclass(frozen=True, slots=True)
 class CallOff:
-    """Cancel a workflow's earlier orders for an instance. The reply is sent after a running order has ended."""
+    """Cancel a workflow's earlier orders for an instance. A running order ends before the reply is sent."""
 
     step: StepId
     instance_uuid: str

@@ -192,7 +192,7 @@ class RabbitAgentBus:
 
     def _take(self, delivery: Delivery) -> None:
         if self._is_closing:
-            return  # not acknowledged, so that the broker redelivers the message to the next process of this agent
+            return  # unacknowledged: the broker redelivers the message to the next process of this agent
         try:
             envelope = decode(delivery.body)
         except msgspec.DecodeError as error:
@@ -205,7 +205,7 @@ class RabbitAgentBus:
         message = envelope.message
         if isinstance(message, Answer):
             answers = self._questions.get(envelope.question)
-            if answers is not None:  # None if the question has timed out or was answered before
+            if answers is not None:  # otherwise the question has timed out or was answered before
                 answers.put(message)
         elif isinstance(message, AgentMessage):
             if not isinstance(message, GuestQuestion):

@@ -173,7 +173,7 @@ class RabbitConductorBus:
             if isinstance(message, HostsStarted):
                 self._note_sign_of_life(agent, envelope.version, message.session)
             asked = agent, envelope.question
-            if asked in self._being_answered:  # a copy, which the agent sends in case the first receiver hangs
+            if asked in self._being_answered:  # a copy: agents repeat questions, as a receiver may hang
                 self._link.acknowledge(delivery)
                 return
             self._being_answered.add(asked)
@@ -204,7 +204,7 @@ class RabbitConductorBus:
 
         def note() -> None:
             if self._answerer is not None:
-                with contextlib.suppress(KilonovaError):  # the handling of the HostsStarted reports the same error
+                with contextlib.suppress(KilonovaError):  # the handler of HostsStarted reports the same error
                     self._answerer(Heartbeat(session=session), Sender(agent, version))
 
         self._heartbeats.add(agent, note)

@@ -237,7 +237,7 @@ class Link:
                 take(delivery)
             except Exception:
                 LOG.exception("%s: the consumer of a message failed", self._name)
-                self.acknowledge(delivery)  # or else the broker would redeliver the message for ever
+                self.acknowledge(delivery)  # otherwise the broker would redeliver the message for ever
 
         return taken
 

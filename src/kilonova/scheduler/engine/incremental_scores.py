@@ -187,7 +187,7 @@ class IncrementalScores:
                     )
                     of_weigher.rescale(all_rows, _NO_ROWS)
                     made.by_weigher.append(of_weigher)
-                elif not local:  # the weigher's multiplier may be nonzero for a later server
+                elif not local:  # a multiplier of 0 may be nonzero for a later server
                     made.by_weigher.append(
                         WeigherScores(
                             weigher=weigher,

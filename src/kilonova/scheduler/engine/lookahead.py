@@ -66,7 +66,7 @@ class LookaheadCache:
             try:
                 self._look(row, spec, likely)
             except RuleFailed:
-                return None  # the failure may concern a host that is never chosen
+                return None  # the error is dropped: the rule may have failed for a host that is never chosen
             ahead = self._ahead[row]
         return ahead.popleft()
 

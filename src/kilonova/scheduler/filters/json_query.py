@@ -39,7 +39,7 @@ _COUNTS: Mapping[str, str] = {
 }
 _OF_PROFILE = frozenset({"hypervisor_type", "hypervisor_version", "cpu_info", "supported_instances"})
 _DEEPEST = 50
-#: Largest number of operators and values in a query. Each is evaluated on all hosts, while other requests wait.
+#: Largest number of operators and values in a query. Each of them is evaluated on all hosts, while other requests wait.
 MOST_VALUES = 100
 LONGEST = 8192
 

@@ -47,7 +47,7 @@ def test_accounts_may_have_any_character() -> None:
         ("rabbit://u:secret@h:70000", "which has an invalid port"),
         ("rabbit://u:secret@[::1", "not an address"),
         ("rabbit://u:secret@[::1]x", "not an address"),
-        ("rabbit://u:secret@h/v?heartbeat=1", "set the options after"),
+        ("rabbit://u:secret@h/v?heartbeat=1", "set options in"),
     ],
 )
 def test_what_is_no_url_is_refused_without_its_password(text: str, wrong: str) -> None:
