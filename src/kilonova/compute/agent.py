@@ -184,7 +184,7 @@ class Agent:
         return with_images(report, self._able) if self._reports_images else report
 
     def begin_session(self) -> None:
-        """Invalidate the queued orders: their workflows may have continued without this process in the meantime."""
+        """Begin a new session. Queued orders become invalid, since their workflows may no longer wait for them."""
         with self._lock:
             self._session += 1
 
@@ -231,7 +231,7 @@ class Agent:
         return tuple(roll_back(self.host, self._able, each) for each in due)
 
     def tell_home(self, replies: Iterable[StepReply]) -> None:
-        """Send the replies of pending rollbacks."""
+        """Send the replies that report the results of pending rollbacks."""
         for reply in replies:
             self._tell(reply)
 
@@ -247,7 +247,7 @@ class Agent:
         return Work(pool_of(waiting.order), lambda: self._work_off(waiting))
 
     def _call_off(self, workflow: str) -> Work | None:
-        """Return the work that cancels an order of ``workflow`` that a concurrency limit delays; None if there is none.
+        """Return the work that refuses the delayed order of a workflow; None if no concurrency limit delays its order.
 
         A newer message of the same workflow has made the delayed order obsolete.
         """
@@ -259,9 +259,9 @@ class Agent:
         return Work(AgentPool.INTERRUPT, lambda: self._work_off(waiting, wanted=False))
 
     def _work_off(self, waiting: _Waiting, *, wanted: bool = True) -> Sequence[Work]:
-        """Carry out the first queued order of an instance; return the work for the orders that waited for its end.
+        """Carry out the first queued order of an instance; return the work for the orders that can run now.
 
-        ``wanted``: False for an obsolete order, which is not carried out. The reply to it is an error, which ends the
+        ``wanted``: False for an obsolete order. Such an order is not carried out; its reply is an error, which ends the
         step.
         """
         order, uuid = waiting.order, waiting.order.instance_uuid
@@ -271,7 +271,7 @@ class Agent:
         self._steps.end(order.step, reply)
         if reply is not None:
             self._reply(reply, pool_of(order))
-        elif not is_allowed:  # this status makes the control process send the order again
+        elif not is_allowed:  # UNKNOWN makes the control process send the order again
             self._tell_in_time(StepStatus(order.step, self.host, uuid, StepState.UNKNOWN), urgent=True)
         with self._lock:
             queue = self._waiting[uuid]

@@ -124,7 +124,7 @@ def carry_out(
             able.need(CanAttachInterfaces).attach_interface(order.instance_uuid, order.vif)
         case DetachInterface():
             able.need(CanAttachInterfaces).detach_interface(order.instance_uuid, order.vif)
-        case MoveAway(destination=""):  # an evacuated server: keeping its guest needs no ability
+        case MoveAway(destination=""):  # an evacuation: the driver needs no ability to keep the guest
             with shutdowns.timeout_of(order) as timeout:
                 kept_guests.keep(able, order.instance_uuid, timeout)
             return PowerState.SHUTDOWN
@@ -176,7 +176,7 @@ def carry_out(
 
 def _discard_snapshot(able: AbleDriver, uuid: str) -> None:
     takes = able.find(CanSnapshot)
-    if takes is not None:  # a driver without the ability has no snapshots
+    if takes is not None:  # a driver that cannot take snapshots has none
         takes.discard_snapshot(uuid)
 
 

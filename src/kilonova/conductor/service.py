@@ -292,7 +292,7 @@ class Conductor:
         return HostsRegistered(reported.removals, self.lease.duration.total_seconds(), due)
 
     def _note_heartbeat(self, message: Heartbeat, sender: Sender) -> Answer | Future[Answer]:
-        """Record a heartbeat. If its session has expired, the answer makes the agent start a new session."""
+        """Record a heartbeat. If the agent's session has expired, the answer makes the agent begin a new session."""
         if not sender.agent:
             return HeartbeatAnswer(message.session, message.number, counts=True)
         # The agent's release is too old. The answer makes the agent register again; the refusal of that registration is

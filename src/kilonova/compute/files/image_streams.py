@@ -73,7 +73,7 @@ def _hash_of(algorithm: str) -> Any:
 
 
 def hashes_to(file: Path, stored: Any) -> bool:
-    """Tell whether a file has the hash of an image; True also if this host does not know the hash algorithm.
+    """Tell whether a file has the hash of an image; True also if this host lacks the hash algorithm.
 
     ``stored``: the image as the image service describes it.
     """

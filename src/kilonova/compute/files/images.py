@@ -269,7 +269,7 @@ class HostImages:
     def _until_done(self, image: ImageData, transfer: Callable[[], Any]) -> Any:
         """Run a transfer, and retry it with back-off after an error.
 
-        A transfer that a control process postpones is repeated until the ticket expires; this counts as no retry.
+        A transfer that a control process postpones is repeated until the ticket expires, without counting as a retry.
         """
         tries = waits = 0
         while True:

@@ -34,7 +34,7 @@ class VirtDriver(Protocol):
         """Return the report of the hypervisor: capabilities, inventory, traits."""
 
     def list_guests(self) -> Mapping[str, PowerState]:
-        """Return instance uuid → power state of all guests. The state of a guest only kept for a move is SHUTDOWN."""
+        """Return instance uuid → power state of all guests. An instance with only a kept guest is SHUTDOWN."""
 
     def changed_guests(self) -> Mapping[str, PowerState]:
         """Return instance uuid → power state of the guests that changed without an order since the last call.

@@ -133,7 +133,7 @@ class AgentQuestions:
 
     @contextmanager
     def _place(self, host: str) -> Iterator[None]:
-        """Hold a permit to wait for a slow host during the block. Raises: Unavailable if no permit is free."""
+        """During the block, hold a permit to wait for a slow host. Raises: Unavailable if no permit is free."""
         with self._lock:
             is_full = self._waiting.total() >= self._limits.waiting
             if is_full or self._waiting[host] >= self._limits.waiting_for_one:

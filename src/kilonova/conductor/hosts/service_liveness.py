@@ -88,7 +88,7 @@ class ServiceLiveness:
         return min(5.0, max(0.5, self._down_time.total_seconds() / 10))
 
     def look(self) -> None:
-        """Mark the processes as down that have become silent since the last check. Raises: Unavailable."""
+        """Mark as down the processes that have become silent since the last check. Raises: Unavailable."""
         try:
             with self._database.read() as connection:
                 now = self._database.clock.now()

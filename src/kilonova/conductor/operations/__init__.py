@@ -33,7 +33,7 @@ __all__ = ["Operations"]
 class Operations:
     """The families of operations. Most operations only store and start a workflow, and do not wait for its end.
 
-    ``outcomes``: the ends of workflows, for the operations that wait for them.
+    ``outcomes``: results of workflows, for the operations that wait for a result.
     """
 
     def __init__(self, services: Services, runner: Runner, questions: AgentQuestions, outcomes: Outcomes) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Evacuation: rebuild a server whose host is down on another host."""
+"""Evacuation: if the host of a server is down, rebuild the server on another host."""
 
 from kilonova.conductor.operations.moves import NewMove, start_move
 from kilonova.conductor.operations.starting import Starter

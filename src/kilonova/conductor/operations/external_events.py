@@ -19,7 +19,7 @@ LOG = logging.getLogger(__name__)
 
 
 class ExternalEvents:
-    """Operation that takes events of the network service.
+    """Operation that handles events of the network service.
 
     ``interfaces``: detaches interfaces whose ports were deleted. ``caches``: renews the caches of servers whose ports
     have changed.

@@ -36,7 +36,7 @@ class Interfaces:
         self._outcomes = outcomes
 
     def attach(self, uuid: str, network: RequestedNetwork, who: Requester) -> Vif:
-        """Attach an interface to a server and return it, when the guest has it.
+        """Attach an interface to a server; return the interface when the guest has it.
 
         Raises: NotFound, UnexpectedTaskState; NotFound, InvalidRequest, Forbidden, Conflict if the network service
         refuses the port; DriverError if the host fails, or the port cannot be bound to the host; Unavailable if the
@@ -55,7 +55,7 @@ class Interfaces:
     def detach(self, uuid: str, port_id: str, who: Requester) -> None:
         """Start detaching an interface from a server.
 
-        The port is deleted if it was created for the server, and else released. No error if the port is gone.
+        The port is deleted if it was created for the server, otherwise released. No error if the port is gone.
         Raises: NotFound, UnexpectedTaskState.
         """
         self._starter.start(DETACH_INTERFACE, lambda server: DetachFacts(server.host or "", port_id), uuid, who)

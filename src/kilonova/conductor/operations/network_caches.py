@@ -39,7 +39,7 @@ class NetworkCaches:
         self._runner = starter.runner
         self._lost = lost
         self._lock = threading.Lock()
-        #: Servers whose cache is to be renewed, in the order of their events; None while no task works on them.
+        #: Servers whose cache is to be renewed, in the order of their events; None if no task is running.
         self._pending: dict[str, None] | None = None
 
     def renew_soon(self, instance_uuids: Collection[str]) -> None:
@@ -78,11 +78,11 @@ class NetworkCaches:
             return some
 
     def _renew(self, uuids: Collection[str]) -> bool:
-        """Look up the ports of servers and store what has changed; return False if that was impossible."""
+        """Look up the ports of servers and store what has changed; return False after an error."""
         with self._database.read() as connection:
             servers = instances.get_many(connection, list(uuids))
             infos = instance_networks.infos_of(connection, uuids)
-        # A build stores the interfaces as the network service has just described them.
+        # Servers that are being built are skipped: a build stores the interfaces itself.
         settled = {server.uuid for server in servers if server.vm_state is not VmState.BUILDING}
         infos = {uuid: info for uuid, info in infos.items() if uuid in settled}
         try:
@@ -99,7 +99,7 @@ class NetworkCaches:
 
 
 def _store(tx: Transaction, uuids: Collection[str], found: Mapping[str, NetworkInfo]) -> None:
-    """Store what the network service knows of interfaces.
+    """Store the interfaces as the network service describes them.
 
     Interfaces that were attached meanwhile are kept, and interfaces that were detached meanwhile are not stored again.
     """

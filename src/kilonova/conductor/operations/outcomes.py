@@ -52,7 +52,7 @@ class Outcomes:
         self._awaited: dict[Awaited, Future[WorkflowEvent | None]] = {}
 
     def tell(self, event: WorkflowEvent) -> None:
-        """Take an event of the workflow engine."""
+        """Receive an event of the workflow engine."""
         if event.phase in _ENDS and self._awaited:
             self._end(Awaited(event.kind, event.instance_uuid, event.request_id), event)
 

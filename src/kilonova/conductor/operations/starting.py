@@ -210,7 +210,7 @@ class Starter:
         )
 
     def go_on(self, rows: tuple[WorkflowRow, ...]) -> None:
-        """Start the last of these workflows, unless it waits. Continue the others, which have been interrupted."""
+        """Start the last workflow of ``rows``, unless it waits; continue the others, which have been interrupted."""
         if rows:
             self.runner.begin([row for row in rows[-1:] if not row.waiting])
             self.runner.interrupted(rows[:-1])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Periodic removal of images that are no longer needed, from the image service."""
+"""Periodic task that removes unwanted images from the image service."""
 
 import logging
 
@@ -14,8 +14,9 @@ _AT_ONCE = 100
 
 
 class ImageRemover(PeriodicPart):
-    """Task that removes the images recorded as unwanted. Several processes may do so at once: a missing image is no
-    error.
+    """Task that removes the images recorded as unwanted.
+
+    Several processes may run it at the same time: a missing image is no error.
     """
 
     def __init__(self, database: Database, keeper: ImageKeeper, *, every_s: float = _EVERY_S) -> None:

@@ -39,12 +39,12 @@ class EventWaits:
             self._waits[run.row.uuid] = _Wait(run.instance_uuid, until)
 
     def of(self, instance_uuids: Collection[str]) -> tuple[str, ...]:
-        """End the waits of these servers' workflows; return the workflows."""
+        """Return the waiting workflows of these servers, and end their waits."""
         with self._lock:
             return self._end([uuid for uuid, wait in self._waits.items() if wait.instance_uuid in instance_uuids])
 
     def due(self) -> tuple[str, ...]:
-        """End the waits that are over, or whose servers have stored events; return their workflows."""
+        """Return the workflows whose awaited event is stored or whose time limit is over, and end their waits."""
         with self._lock:
             servers = {wait.instance_uuid for wait in self._waits.values()}
         if not servers:

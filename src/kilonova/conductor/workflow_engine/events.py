@@ -33,8 +33,8 @@ class Phase(StrEnum):
 class WorkflowEvent:
     """A change of a workflow, reported after its commit, or the start of a step.
 
-    ``step``: the step that started, was done or failed. ``word``: event word of the server's log line when the workflow
-    is done.
+    ``step``: the step that started, was done or failed. ``word``: the EVENT in the log line of a workflow that is done;
+    see ``server_log``.
     ``message``: why the step failed. ``seconds``: duration of the step. ``undoing``: True if the step was being undone.
     ``facts``: the workflow's facts. They may contain a password, so never log them whole.
     ``failure``: why the step failed or the workflow rolled back. ``is_interrupted``: True if an interrupt requests a

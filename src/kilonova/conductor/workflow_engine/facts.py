@@ -31,7 +31,7 @@ def decode(stored: Mapping[str, Any], kind: type[F], upgrades: Sequence[Upgrade]
     version = stored.get(_VERSION)
     newest = 1 + len(upgrades)
     if not isinstance(version, int) or not 1 <= version <= newest:
-        raise UnknownFactsError(f"Facts of version {version}; this release knows versions 1 to {newest}.")
+        raise UnknownFactsError(f"Facts of version {version}; this release supports versions 1 to {newest}.")
     try:
         for upgrade in upgrades[version - 1 :]:
             stored = upgrade(stored)

@@ -21,7 +21,7 @@ def interrupt(
     The returned rows include workflows that already end because of a stronger interrupt, since the caller has to wait
     for them.
     The interrupt of another process's workflow is only recorded; that process finds it in the journal. A running
-    workflow whose kind or step only another release knows is not changed.
+    workflow whose kind or step this release does not have is not changed.
     Raises: Conflict for a stuck workflow, unless the interrupt is a delete.
     """
     changed: list[WorkflowRow] = []

@@ -94,7 +94,7 @@ class Journal:
         return self._database.clock.now()
 
     def hand_over(self, row: WorkflowRow, host: str) -> bool:
-        """Hand a workflow over to the live process that runs a host's agent (ADR 6); return False if none does.
+        """Hand a workflow over to the live process that runs a host's agent (ADR 6); return False if there is none.
 
         An agent behind the broker is reachable from this process too, so it needs no handover.
         Raises: ConcurrentUpdate if the journal has another version of the workflow.

@@ -25,7 +25,7 @@ class FetchedImages:
 
 @dataclass(frozen=True, slots=True)
 class NotBuilt:
-    """Event: a server was not built since its big request failed as a whole.
+    """Event: a server was not built, because its big request failed as a whole.
 
     ``message``, ``details``: from the fault of the server.
     """

@@ -53,7 +53,7 @@ class _PendingReply:
         self.unknown, self.sent_again_from = 0, float("-inf")
 
     def reaches(self, task: TaskState) -> None:
-        """Choose the message to send if the agent loses the step after its server has reached task state ``task``."""
+        """Note the server's task state ``task``, which determines the message to resend if the agent loses the step."""
         self.effect = replace(self.effect, message=self.effect.once.get(task, self.effect.message))
 
 

@@ -61,7 +61,7 @@ class Retries:
         """Make the retries of these workflows due now, because the host that they wait for has returned."""
         with self._lock:
             for uuid in uuids:
-                self._waits[uuid] = 0  # if a try is failing at this moment, the next one follows soon
+                self._waits[uuid] = 0  # reset the back-off, also for a try that fails at this moment
                 if uuid in self._due:
                     self._due[uuid] = self._clock()
 

@@ -188,11 +188,11 @@ class Runner:
         self._bus.run_blocking(work)
 
     def wake_for_events(self, instance_uuids: Collection[str]) -> None:
-        """Run the steps of this process again that wait for events about these servers, which are now stored."""
+        """Continue the workflows of this process whose awaited events, about these servers, are now stored."""
         self._run_again(self._event_waits.of(instance_uuids))
 
     def look_for_events(self) -> None:
-        """Run the steps again for which another process has stored an awaited event, or whose wait is over."""
+        """Continue the workflows whose awaited event another process has stored, or whose time limit is over."""
         if self.may_act:
             self._run_again(self._event_waits.due())
 

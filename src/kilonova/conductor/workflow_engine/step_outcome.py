@@ -233,7 +233,7 @@ def told(outcome: StepOutcome, workflow: Workflow[Any]) -> WorkflowEvent:
 
 
 def begins(run: Run[HasHost]) -> WorkflowEvent:
-    """Return the event for observers of a step that starts."""
+    """Return the event that tells observers that a step starts."""
     row = run.row
     return WorkflowEvent(
         phase=Phase.STEP_BEGINS,

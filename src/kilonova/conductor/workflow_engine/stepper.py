@@ -300,7 +300,7 @@ class Stepper:
         return self._commit([step_outcome.failed(self._services, workflow, run, failure)])
 
     def _commit(self, made: Sequence[StepOutcome]) -> Run[HasHost] | None:
-        """Commit step outcomes. Return the run of the last one; None if it ended, got stuck or was not committed."""
+        """Commit step outcomes. Return the run after the last one; None if it ended, got stuck or was not committed."""
         try:
             released = self._journal.commit(made)
         except ConcurrentUpdate as error:

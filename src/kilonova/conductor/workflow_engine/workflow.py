@@ -184,7 +184,7 @@ class Workflow(Generic[F]):
     """Declaration of one kind of workflow.
 
     ``action``: name of the instance action; None: the workflow is no action of a server.
-    ``done``: the event word of the server's log line when the workflow is done.
+    ``done``: the EVENT in the log line when the workflow is done; see ``server_log``.
     ``point_of_no_return``: step after whose completion the workflow only goes forward; None: it can always roll back.
     ``forward_only``: the workflow never rolls back.
     ``settle``: the write of the last transaction. ``unwound``: decides after a rollback whether to end or to restart.

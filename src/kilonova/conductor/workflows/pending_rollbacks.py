@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pending rollbacks: a move was rolled back while its source was down, so the source restores its guest later (ADR 25)."""
+"""Pending rollbacks: a move was rolled back while its source was down; the source restores its guest later (ADR 25)."""
 
 import logging
 from collections import defaultdict

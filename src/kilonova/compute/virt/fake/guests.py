@@ -2,7 +2,7 @@
 """State file of simulated guests: instance uuid → guest and kept guest of the instance.
 
 Files of earlier releases can be read. The oldest files contain only the power state of each guest, as a number. If a
-file contains no marks, every guest counts as created by Kilonova, by an order at the time when the file was written.
+file contains no marks, every guest counts as created by Kilonova; the time of the mark is the time of the file.
 """
 
 import contextlib

@@ -36,5 +36,5 @@ class ImageCache:
 
     def _images(self) -> HostImages:
         if self.hypervisor.images is None:
-            raise Unsupported(f"Host {self.hypervisor.host.name} keeps no images.")
+            raise Unsupported(f"Host {self.hypervisor.host.name} has no image cache.")
         return self.hypervisor.images

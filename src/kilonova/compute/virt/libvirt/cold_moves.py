@@ -37,7 +37,7 @@ class ColdMoves:
                 raise GuestMissing(uuid)
             self.power.stop_domain(domain, timeout)
             own = from_own_disk(self.host, domain)
-            if is_made_here:  # an earlier move, confirmed since, created this guest: mark it as an ordinary guest
+            if is_made_here:  # an earlier move, now confirmed, created this guest: mark it as an ordinary guest
                 own = self._remarked(own, replace(own.mark, origin=Origin.SPAWNED))
             self.host.disks.keep(uuid)
             own.undefine(for_good=False)

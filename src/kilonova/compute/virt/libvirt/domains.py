@@ -227,7 +227,7 @@ def _has_name(connection: Any, name: str, *, besides: str) -> bool:
 
 
 def _read(handle: Any) -> GuestMark | None:
-    """Return the mark of a domain, or None. A mark with the uuid of another domain was copied, and is ignored."""
+    """Return the mark of a domain, or None. A mark with the uuid of another domain is a copy, and is ignored."""
     mark = read_mark(handle.metadata(libvirt.VIR_DOMAIN_METADATA_ELEMENT, NAMESPACE, 0))
     return mark if mark is not None and mark.uuid == handle.UUIDString() else None
 

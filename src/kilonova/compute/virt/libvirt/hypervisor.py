@@ -83,7 +83,7 @@ class LibvirtHost:
         self.connection.close()
 
     def states(self) -> Mapping[str, PowerState]:
-        """Return instance uuid → power state of all guests. The state of a guest that is only kept is SHUTDOWN."""
+        """Return instance uuid → power state of all guests. An instance with only a kept guest is SHUTDOWN."""
         return {**dict.fromkeys(self.disks.kept(), PowerState.SHUTDOWN), **self.domains.states()}
 
     # --- definition of domains ----------------------------------------------------------------------------------------

@@ -83,7 +83,7 @@ class Spawns:
         self.host.define(guest, disks or self.host.disks.make(guest), Origin.SPAWNED).power_on()
 
     def _clear_away(self, uuid: str) -> None:
-        """Remove the remains of a guest that could not be created. If this fails, a delete of the server does it."""
+        """Remove the remains of a guest that could not be created. If this fails, the server's delete removes them."""
         try:
             domain = self.host.domains.find(uuid)
             if domain is not None:

@@ -49,5 +49,5 @@ def test_a_simulated_host_lists_its_images_and_who_uses_them(tmp_path: Path) -> 
 
 
 def test_a_simulated_host_without_images_says_so(tmp_path: Path) -> None:
-    with pytest.raises(Unsupported, match="n1 keeps no images"):
+    with pytest.raises(Unsupported, match="n1 has no image cache"):
         FakeDriver(SimulatedHost("n1"), tmp_path / "n1.json", RATIOS).cached_images()

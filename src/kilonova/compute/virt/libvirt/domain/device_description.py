@@ -43,7 +43,7 @@ class HostDevice:
     """A PCI device of the host, given by the four numbers of its address.
 
     ``managed``: whether libvirt detaches the device from the host when the guest starts, and reattaches it when the
-    guest stops. ``alias``: name by which the driver finds the device again; None if it never has to.
+    guest stops. ``alias``: name by which the driver finds the device again; None for a device that stays attached.
     """
 
     domain: int

@@ -153,7 +153,7 @@ def _rescue_kind(rescue: Mapping[str, str], options: GuestOptions, board: Board)
 def _target(bus: str, used: Counter[str]) -> str:
     prefix = _PREFIXES.get(bus, _DEFAULT_PREFIX)
     if used[prefix] >= _MOST.get(bus, len(ascii_lowercase)):
-        raise UnsupportedGuest(f"The guest has more disks than the bus {bus} takes.")
+        raise UnsupportedGuest(f"The guest has more disks than the bus {bus} supports.")
     used[prefix] += 1
     return prefix + ascii_lowercase[used[prefix] - 1]
 

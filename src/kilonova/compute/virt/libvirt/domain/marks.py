@@ -74,7 +74,7 @@ class GuestMark:
         return ET.tostring(ET.Element(_TAG, self._attributes()), "unicode")
 
     def bare_xml(self) -> str:
-        """Return the XML element without its namespace, which libvirt takes as a separate argument."""
+        """Return the XML element without its namespace; libvirt expects the namespace as a separate argument."""
         return ET.tostring(ET.Element("guest", self._attributes()), "unicode")
 
     def _attributes(self) -> dict[str, str]:
@@ -125,7 +125,7 @@ def read_mark(text: str) -> GuestMark | None:
 
 
 def with_mark(domain: str, mark: GuestMark) -> str:
-    """Return the XML of a domain that has a mark with another mark instead."""
+    """Return the XML of a domain with its mark replaced by ``mark``."""
     root = ET.fromstring(domain)  # noqa: S314 - the XML is from this process, or from libvirt
     metadata = root.find("metadata")
     if metadata is not None:

@@ -40,7 +40,10 @@ def describe_video(options: GuestOptions, board: Board, graphics: Graphics | Non
 def describe_inputs(
     options: GuestOptions, board: Board, settings: LibvirtSettings, graphics: Graphics | None
 ) -> tuple[Input, ...]:
-    """Return the pointer and keyboard that the board does not have. Raises: UnsupportedGuest naming the property."""
+    """Return the input devices of a guest with a screen, besides the keyboard and mouse that an x86 board has anyway.
+
+    Raises: UnsupportedGuest naming the property.
+    """
     bus = one_of("hw_input_bus", options.property("hw_input_bus"), _INPUT_BUSES)
     pointer = one_of("hw_pointer_model", options.property("hw_pointer_model"), ("usbtablet",))
     if graphics is None:
@@ -64,5 +67,5 @@ def usb_controller(
         raise UnsupportedGuest("hw:redirected_usb_ports needs SPICE consoles, which this host does not have.")
     needed = "usb" in {sound, *(disk.bus for disk in disks), *(device.bus for device in inputs)}
     if needed and model == "none":
-        raise UnsupportedGuest("hw:usb_model=none excludes the USB devices that the guest asks for.")
+        raise UnsupportedGuest("hw:usb_model=none excludes the USB devices that the guest requests.")
     return Controller("usb", 0, model if needed else model or "none")

@@ -45,8 +45,8 @@ class SerialPorts:
             try:
                 trial.bind((self._address, port))
             except OSError as error:
-                # The address is in the network namespace of the guests: nothing but guests uses it, and their ports are
-                # known.
+                # An address that is not available here exists only in the guests' network namespace. There, only guests
+                # use ports, and their ports are in ``taken``.
                 return error.errno == errno.EADDRNOTAVAIL
         return True
 

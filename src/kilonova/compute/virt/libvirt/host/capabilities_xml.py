@@ -47,7 +47,9 @@ def read_host(text: str) -> HostFacts:
     kinds = tuple(_kind(guest, arch) for guest in root.iterfind("guest") for arch in guest.iterfind("arch"))
     own = next((kind for kind in kinds if (kind.architecture, kind.vm_mode) == (architecture, "hvm")), None)
     if own is None:
-        raise ValueError(f"libvirt knows no emulator for {architecture or 'the CPUs'} of this host")
+        raise ValueError(
+            f"libvirt reports no emulator for {architecture or 'unknown CPUs'}, the architecture of this host"
+        )
     machines = {
         str(machine.text): machine.get("canonical", str(machine.text))
         for arch in root.iterfind("guest/arch")

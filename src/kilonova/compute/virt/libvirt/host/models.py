@@ -86,7 +86,7 @@ def is_for_guests(board: MachineType, host: HostCapabilities) -> bool:
 def _network_cards(host: HostCapabilities) -> frozenset[str]:
     """Return the models of network cards that both libvirt and QEMU support.
 
-    libvirt itself checks that QEMU has a card only when a guest starts.
+    The check is made here because libvirt checks QEMU's support for a card late, when a guest starts.
     """
     return host.nic_models - (frozenset() if _at_least(host, _IGB) else {"igb"})
 

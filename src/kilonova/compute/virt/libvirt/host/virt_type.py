@@ -130,7 +130,7 @@ def _outcome(command: Sequence[str], orders: bytes, expected: int, timeout_s: fl
 
 
 def _stops(emulator: subprocess.Popen[bytes], orders: bytes) -> bool:
-    """Send commands to an emulator; if it reports that its guest stopped, kill it and return True."""
+    """Send commands to an emulator; if the emulator reports that its guest stopped, kill it and return True."""
     assert emulator.stdin is not None
     assert emulator.stdout is not None
     try:

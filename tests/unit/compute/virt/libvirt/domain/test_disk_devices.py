@@ -90,7 +90,7 @@ def test_buses_and_names_of_disks(properties: dict[str, str], disk: tuple[str, s
 def test_a_floppy_is_one_by_its_bus_and_there_are_two_at_most() -> None:
     floppies = guest_of(properties={"hw_disk_bus": "fdc"})
     assert [disk.device for disk in described(floppies, ROOT, SWAP).devices.disks] == ["floppy", "floppy"]
-    with pytest.raises(UnsupportedGuest, match="more disks than the bus fdc takes"):
+    with pytest.raises(UnsupportedGuest, match="more disks than the bus fdc supports"):
         described(floppies, ROOT, SWAP, EPHEMERAL)
 
 
