@@ -42,7 +42,7 @@ class Lease:
     def renew(self, since: float, duration: timedelta | None = None) -> None:
         """Extend the lease after a successful heartbeat.
 
-        ``since``: a result of :meth:`now` from before the heartbeat was sent.
+        ``since``: the result of :meth:`now` before the heartbeat was sent.
         ``duration``: new duration of the lease, from the reply to the heartbeat; None keeps the old duration.
         """
         with self._lock:

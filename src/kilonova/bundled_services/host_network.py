@@ -95,7 +95,7 @@ class HostNetwork:
         return frozenset(link["ifname"] for link in json.loads(run("ip", "-n", self.name, "-j", "link", "show")))
 
     def within(self, *command: str) -> tuple[str, ...]:
-        """Return the command that runs another command in the namespace."""
+        """Return ``command`` with a prefix, so that it runs in the namespace."""
         return ("ip", "netns", "exec", self.name, *command)
 
     def _lay(self, here: str, there: str, address: str) -> None:

@@ -60,7 +60,7 @@ def main() -> None:
 
     Command line arguments: pid of the parent, file descriptor to which libvirtd's pid is written, 1 to kill the guests
     when the parent exits, folder, host name, file of a network namespace, command of libvirtd. If the folder argument
-    is "", no namespaces are created; if the file argument is "", the network namespace stays the parent's.
+    is "", no namespaces are created; if the file argument is "", libvirtd stays in the parent's network namespace.
     """
     parent, report = int(sys.argv[1]), int(sys.argv[2])
     ends_guests, folder, host, network, command = sys.argv[3] == "1", *sys.argv[4:7], sys.argv[7:]

@@ -109,7 +109,7 @@ def conf_text(settings: NeutronSettings, database: Path, paste: Path) -> str:
 
 
 def policy_text(settings: NeutronSettings) -> str:
-    """Return the text of ``policy.yaml``, which changes Neutron's default rules only in tests."""
+    """Return the text of ``policy.yaml``, which changes Neutron's default policies only in tests."""
     return "{}\n" if settings.auth_url else _ONLY_IN_TESTS
 
 

@@ -227,6 +227,6 @@ def _prepare(database: Path, schema: str) -> None:
 
 
 def _quoted(text: str) -> str:
-    """Return a text as a string of Open vSwitch's databases."""
+    """Return a text in double quotes, as ovs-vsctl reads strings."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

@@ -98,7 +98,7 @@ class MetadataSettings:
 
     ``url``: address of Kilonova's metadata API; ``secret``: the secret with which requests to this API are signed.
     ``northbound``, ``switch``: connections to the databases of OVN and Open vSwitch. ``namespace``: name of the network
-    namespace of the guests. ``control``: path of the socket that shows that the service is ready.
+    namespace of the guests. ``control``: path of the socket on which the service listens when it is ready.
     """
 
     url: str

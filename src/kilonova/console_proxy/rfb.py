@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The handshakes of the VNC protocol: with the hypervisor and with the viewer, both without authentication.
+"""The handshakes of the VNC protocol: with the hypervisor and with the viewer, both without VNC authentication.
 
 The viewer is authenticated by its token. A hypervisor that requires a password or certificates (VeNCrypt) is not
 supported, because the viewer has neither.

@@ -111,8 +111,8 @@ class MessagingSink:
 def may_have_arrived(error: BaseException | None) -> bool:
     """Tell whether the broker may have received a message although sending it failed.
 
-    The exception types are the same if there was no connection, so the traceback is checked: if the connection was
-    closed or the broker unreachable, py-amqp's publishing functions were not called.
+    The type of the exception does not show whether there was a connection, so the traceback is checked: with a closed
+    connection or an unreachable broker, no publishing function of py-amqp was called.
     """
     while error is not None:
         calls = [frame.f_code.co_name for frame, _ in traceback.walk_tb(error.__traceback__)]
@@ -154,7 +154,7 @@ class _NowAndThen(logging.Filter):
 class _Context(dict[str, str | None]):
     """Request context in a form that oslo.messaging sends unchanged.
 
-    oslo.messaging sends the result of ``redacted_copy``. It would replace a plain dict by an empty one.
+    oslo.messaging sends the result of ``redacted_copy``. oslo.messaging would replace a plain dict by an empty one.
     """
 
     def redacted_copy(self) -> dict[str, str | None]:

@@ -168,7 +168,7 @@ class SimulatedHost:
 
     @property
     def missing_abilities(self) -> frozenset[Ability]:
-        """The abilities of the driver of simulated hosts that this host lacks."""
+        """The abilities that this host lacks, of those that the driver of simulated hosts has."""
         named = self.capabilities.abilities
         return frozenset() if named is None else frozenset(Ability).difference(named)
 

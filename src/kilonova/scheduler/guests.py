@@ -139,7 +139,7 @@ class GuestColumns:
 
 @dataclass(frozen=True, slots=True)
 class TableGuests:
-    """The counts of a host table that owns its tally; the places of the tally are the rows of the table."""
+    """Counts for a host table that has a tally of its own. The places of the tally are the rows of the table."""
 
     tally: GuestTally
     row_of: Mapping[int, int]

@@ -349,7 +349,7 @@ _COLUMNS = (
 
 
 class _MovedRows(Mapping[str, int]):
-    """Instance uuid → row of a table that :meth:`HostTable.take` made. Each lookup translates the original row."""
+    """Instance uuid → row of a table that :meth:`HostTable.take` made. Lookups translate the row in the original table."""
 
     def __init__(self, rows: Mapping[str, int], new_place: Mapping[int, int]) -> None:
         self._rows = rows

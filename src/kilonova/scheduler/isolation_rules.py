@@ -193,7 +193,7 @@ def _require_possible(key: str, conditions: set[Condition]) -> None:
 
 
 def rule_of(metadata: Mapping[str, str]) -> Rule | None:
-    """Return the isolation rule in the metadata of an aggregate, or None if it has none."""
+    """Return the isolation rule in the metadata of an aggregate, or None if the metadata has no rule."""
     keys = sorted(key for key in metadata if is_rule_key(key))
     if not keys:
         return None

@@ -292,7 +292,7 @@ def _cpus(name: str, text: str) -> frozenset[int]:
 def _page_size(text: str) -> int | PageRequest:
     """Parse a page size. Return ``small``, ``large`` or ``any``, or the size in KiB.
 
-    A number without a unit is in KiB. With a unit it is in bytes or bits and their multiples.
+    A number without a unit is in KiB. Units are bytes, bits and their multiples.
     """
     if text in list(PageRequest):
         return PageRequest(text)

@@ -61,7 +61,7 @@ class Keys:
         )
 
     def places_of(self, key: str) -> tuple[Elsewhere, ...]:
-        """Return the places that may use ``key``. The key counts as read if at least one of these places uses it."""
+        """Return the places whose use of ``key`` counts: the key is read if it is in use in at least one of them."""
         return self.elsewhere if key.startswith(self.beginning) else ()
 
 

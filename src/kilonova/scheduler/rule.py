@@ -49,8 +49,8 @@ class Filter(Protocol):
 class Weigher(Protocol):
     """Rates the hosts that passed the filters. Built-in weighers inherit ``factors`` from ``weighers.base``.
 
-    ``only_where_placed`` (optional, default False): placing a server changes the rating of the chosen host only, and no
-    multiplier.
+    ``only_where_placed`` (optional, default False): placing a server changes only the rating of the chosen host. It
+    changes no multiplier.
     ``minimum`` / ``maximum``: fixed bounds for scaling; None uses the smallest / largest rating among the hosts.
     """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Power states of guests as seen by the hypervisor, which may change without an order of Kilonova."""
+"""Power states of guests, as hypervisors report them. They can change without an order from Kilonova."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -15,7 +15,7 @@ class FairTurns:
         self._waiting: dict[str, deque[Callable[[], None]]] = {}
 
     def add(self, who: str, work: Callable[[], None]) -> None:
-        """Queue a piece of work of sender ``who``. The caller then schedules one call of :meth:`run_next`."""
+        """Queue work of sender ``who``. The caller then schedules one call of :meth:`run_next`."""
         with self._lock:
             self._waiting.setdefault(who, deque()).append(work)
 

@@ -38,7 +38,7 @@ _PASSING: Mapping[str, Any] = {"x-expires": _CONTROL_QUEUE_EXPIRES_MS, **_LIMIT}
 
 
 def check_agent_name(name: str) -> str:
-    """Validate an agent's name, which becomes part of names at the broker, and return it. Raises: InvalidRequest."""
+    """Validate and return an agent's name, which becomes part of names at the broker. Raises: InvalidRequest."""
     if _NAME.fullmatch(name) is None:
         raise InvalidRequest(
             f"An agent cannot be named {name!r}: use at most 128 letters, digits, '.', '_' and '-', the first a letter "

@@ -75,7 +75,7 @@ class Transport:
         return itertools.cycle(brokers)
 
     def pause_s(self, rounds: int) -> float:
-        """Return the pause after all servers have failed ``rounds`` times in a row, in seconds."""
+        """Return the pause, in seconds, after all servers have failed ``rounds`` times in a row."""
         return min(self.retry_interval_s + (rounds - 1) * self.retry_backoff_s, self.max_retry_interval_s)
 
     def port_of(self, address: BrokerAddress) -> int:

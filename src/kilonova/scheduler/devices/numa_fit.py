@@ -184,7 +184,7 @@ def _pins(cell: HostCell, count: int, extra: int, policy: ThreadPolicy | None) -
 
 
 def _on_whole_cores(free: Sequence[Sequence[int]], count: int, *, fewest: int) -> list[int] | None:
-    """Return ``count`` CPUs, taking the same number of threads from each core used, or None if that is impossible.
+    """Return ``count`` CPUs, with the same number of threads from each used core, or None if that is impossible.
 
     The number of threads per core is the largest one that gives enough CPUs, and at least ``fewest``.
     """

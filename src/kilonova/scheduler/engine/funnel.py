@@ -384,7 +384,7 @@ def _most_used(hosts: HostTable, column: int, amount: int) -> IntArray:
 
 
 def _ask(rule: Filter, name: str, hosts: HostTable, spec: RequestSpec, still_in: Callable[[], BoolArray]) -> BoolArray:
-    """Run a filter and return its mask. Raises: RuleFailed, if the filter raises or does not return a valid mask."""
+    """Run a filter and return its mask. Raises: RuleFailed, if the filter fails or returns an invalid mask."""
     try:
         if isinstance(rule, HostFilterAdapter):
             return rule.passes_among(hosts, spec, still_in())

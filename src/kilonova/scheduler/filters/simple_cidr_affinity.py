@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SimpleCIDRAffinityFilter: hosts in the network of the address in a scheduler hint."""
+"""SimpleCIDRAffinityFilter: hosts in the same network as the address in a scheduler hint."""
 
 from dataclasses import dataclass
 from ipaddress import ip_address

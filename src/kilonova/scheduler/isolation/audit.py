@@ -42,7 +42,7 @@ def _nothing() -> None:
 class Finding:
     """One finding of the isolation audit. ``severity``: leak, fault or note. ``what``, ``remedy``: texts for operators.
 
-    The fields from ``rules`` on name the rules, aggregates, hosts, servers and groups of servers that are affected.
+    The other fields list the affected rules, aggregates, hosts, servers and groups of servers.
     """
 
     kind: str

@@ -110,7 +110,7 @@ def combinations(
 
 
 def labels(images: Sequence[Image]) -> dict[str, str]:
-    """Return image id → label: the image's name, with the id appended if several images have the name.
+    """Return image id → label: the image's name, with the id appended if several images share the name.
 
     The label of an image without a name is its id.
     """
