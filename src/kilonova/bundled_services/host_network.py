@@ -60,7 +60,7 @@ class HostNetwork:
         return f"{start}.{int(last) + number}"
 
     def make(self) -> None:
-        """Create the namespace and its veth pairs, or what is missing of them. Raises: ConfigurationError."""
+        """Create the namespace and its veth pairs. Keep and complete a namespace in use. Raises: ConfigurationError."""
         self._require_free()
         if not self.is_in_use():
             self.remove()

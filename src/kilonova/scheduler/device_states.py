@@ -61,7 +61,7 @@ class DeviceStates:
         self.number(NOTHING)
 
     def copy(self) -> "DeviceStates":
-        """Return an independent copy with equal state numbers. A thread can add states to its own copy without a lock."""
+        """Return an independent copy with equal state numbers. A thread can add states to its copy without a lock."""
         made = DeviceStates()
         made._states, made._numbers = self._states.copy(), self._numbers.copy()
         made._shapes, made._shape_numbers = self._shapes.copy(), self._shape_numbers.copy()

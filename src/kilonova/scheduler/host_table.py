@@ -349,7 +349,7 @@ _COLUMNS = (
 
 
 class _MovedRows(Mapping[str, int]):
-    """Instance uuid → row of a table that :meth:`HostTable.take` made. Lookups translate the row in the original table."""
+    """Instance uuid → row of a table that :meth:`HostTable.take` made. Lookups translate the original row number."""
 
     def __init__(self, rows: Mapping[str, int], new_place: Mapping[int, int]) -> None:
         self._rows = rows

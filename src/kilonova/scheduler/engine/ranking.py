@@ -146,7 +146,7 @@ class blaming:  # noqa: N801 - a context manager; a class takes a fifth of the t
         return None
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, Exception) and not isinstance(error, RuleFailed):  # a RuleFailed names its rule already
+        if isinstance(error, Exception) and not isinstance(error, RuleFailed):  # a RuleFailed has the name of its rule
             raise weigher_failed(self._weigher) from error
 
 
