@@ -34,7 +34,7 @@ def check_writer(routes: Routes, agent: str, delivery: Delivery) -> None:
     if not delivery.user:
         raise Forbidden("the message has no verified user")
     if delivery.user != agent:
-        raise Forbidden(f"the message was sent by user {delivery.user!r} of the broker")
+        raise Forbidden(f"the message was sent by broker user {delivery.user!r}")
     if delivery.exchange != from_agent(agent):
         raise Forbidden(f"the message came through exchange {delivery.exchange!r}")
     if agent not in routes.enrolled():
