@@ -137,7 +137,7 @@ def carry_out(
             able.need_cold_moves(order.source).finish_move(order.guest, order.source, power_on=order.power_on)
             return _started(driver, order.guest) if order.power_on else PowerState.SHUTDOWN
         case ReturnHome():
-            _discard_snapshot(able, order.instance_uuid)  # an evacuation may have interrupted a snapshot
+            _discard_snapshot(able, order.instance_uuid)  # an interrupted snapshot may have left a copy of the disk
             return kept_guests.return_home(able, order.guest, power_on=order.power_on)
         case ConfirmMove():
             kept_guests.confirm_move(able, order.instance_uuid)

@@ -26,7 +26,7 @@ class OpenBus(AgentBus, Protocol):
         """Connect now, or, if that fails, retry in the background until a connection is made."""
 
     def close(self) -> None:
-        """Accept no more messages, wait for running work, and send its replies."""
+        """Accept no more messages, wait for the running orders, and send the replies to these orders."""
 
 
 class AgentProcess:

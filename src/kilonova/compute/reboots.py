@@ -42,7 +42,7 @@ def reboot(
         except GuestMissing:
             if order.guest is None:
                 return PowerState.NOSTATE
-            with contextlib.suppress(GuestMissing):  # the host keeps the guest for a move that is not rolled back here
+            with contextlib.suppress(GuestMissing):  # restore a guest that this host only keeps for a move
                 return_home(able, order.guest, power_on=False)
             reboots.hard_reboot(uuid, order.guest)
         return PowerState.RUNNING

@@ -18,7 +18,7 @@ _DEFAULT_S = 60.0
 
 
 class ResourceTimer(PeriodicPart):
-    """Reports the hypervisors of ``agents`` that have changed since their last report.
+    """Reports each hypervisor of ``agents`` that has changed since its last report.
 
     ``session``: returns the ID of the process's present session, or "" if there is none.
     ``interval_s``: seconds between two checks for changes; negative disables the checks.

@@ -125,7 +125,7 @@ class CanSetAdminPassword(Protocol):
 class CanAttachInterfaces(Protocol):
     """Ability.ATTACH_INTERFACE: change the network interfaces of guests.
 
-    Every later description of the guest, for example in a hard reboot, contains the interfaces at that time.
+    A later order with a description of the guest, such as a hard reboot, contains the interfaces attached by then.
     """
 
     def attach_interface(self, uuid: str, vif: Vif) -> None:

@@ -349,8 +349,8 @@ class Stepper:
         if after is None or after.stuck:
             self.forget(outcome.run)
             if self._workflow(outcome.run).leaves_host or outcome.run.interrupt is Interrupt.EVACUATE:
-                # If the host reported this guest while the server was still recorded there, the report had no effect.
-                # So the host is queried for the guest again.
+                # A report of this guest had no effect while the server was still recorded on the host. So the host is
+                # now queried for the guest.
                 self._suspected_strays.look_at(outcome.run.instance_uuid, outcome.run.facts.host)
             return None
         return self._runs.remember(after, outcome.run.memo)

@@ -41,7 +41,7 @@ def settled_state(run: Run[HasHost], *, otherwise: bool = False) -> VmState | No
 def settle(tx: Transaction, run: Run[HasHost], vm_state: VmState | None, power_state: PowerState | None) -> None:
     """Write the states in which a workflow leaves its server; None as ``vm_state`` or ``power_state``: unchanged.
 
-    The task state is removed, and may have been reset before. If an evacuation is pending, nothing is written, since
+    The task state is removed; it may already have been reset. If an evacuation is pending, nothing is written, since
     the evacuation sets the states itself.
     """
     if run.interrupt is Interrupt.EVACUATE:

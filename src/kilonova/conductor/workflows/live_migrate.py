@@ -80,7 +80,9 @@ def _activate_bindings(services: Services, run: Run[MoveFacts]) -> Effect:
     try:
         info = bindings.activate(services.network, server.owner, server.info, facts.host)
     except NotFound:  # an operator has removed the binding
-        LOG.warning("Server %s: a port is bound to host %s anew", run.instance_uuid, facts.host)
+        LOG.warning(
+            "Server %s: a binding to host %s was missing; the ports are bound again", run.instance_uuid, facts.host
+        )
         info = ports.rebind(services.network, server.owner, server.info, facts.host)
     bindings.remove(services.network, server.owner, server.info, facts.source)
     return Completed(replace(facts, vifs_there=()), store(info))

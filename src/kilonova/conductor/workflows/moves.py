@@ -139,7 +139,7 @@ def claim_destination(services: Services, run: Run[MoveFacts], *, kind: MoveKind
         lambda chosen: replace(facts, destination=chosen.host),
         Moving(migration, TRANSITIONS[run.row.kind].shown[0], becomes),
         overtaken=Failed(Failure("The server was changed while a destination was sought.")),
-        undone=False,  # the undo of this step is needed: it ends the migration
+        undone=False,  # after a refused claim, the undo of this step ends the migration
     )
 
 

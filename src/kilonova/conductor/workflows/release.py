@@ -6,7 +6,7 @@ from kilonova.db.core.transaction import Transaction
 
 
 def release_claim(tx: Transaction, instance_uuid: str, group_uuid: str | None, host: str | None) -> None:
-    """Release the resources of a claim: allocations, NUMA cells, devices, and the place in the server group."""
+    """Release the resources of a claim: allocations, NUMA cells, devices, and the server's membership in its group."""
     allocations.delete_for_consumer(tx, instance_uuid)
     host_devices.give_back(tx, instance_uuid)
     if group_uuid is not None and host is not None:

@@ -23,7 +23,7 @@ class RestoreFacts:
 
 def _restored(tx: Transaction, run: Run[RestoreFacts], power_state: PowerState | None) -> None:
     settled(tx, run, power_state)
-    shelved.forget_image(tx, run.instance_uuid)  # if the server was shelved, it now runs from its own disk again
+    shelved.forget_image(tx, run.instance_uuid)  # the image of a server that was shelved before its delete
     instances.change(tx, run.instance_uuid, deleted_at=None, shelved_image=None, shelved_at=None)
 
 

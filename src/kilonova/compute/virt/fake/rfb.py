@@ -18,7 +18,7 @@ _DEPTH = 32
 #: Pixel format: bits per pixel, depth, big-endian, true colour, three maxima, three shifts.
 _PIXELS = struct.pack(">BBBBHHHBBB3x", _DEPTH, 24, 0, 1, 255, 255, 255, 16, 8, 0)
 _SET_PIXELS, _SET_ENCODINGS, _ASK_FOR_UPDATE, _KEY, _POINTER, _CUT = 0, 2, 3, 4, 5, 6
-#: Length of each client message without its first byte; for messages of variable length, of their fixed part.
+#: Length of each client message after its first byte; for a message of variable length, the length of its fixed part.
 _LENGTHS = {_SET_PIXELS: 19, _SET_ENCODINGS: 3, _ASK_FOR_UPDATE: 9, _KEY: 7, _POINTER: 5, _CUT: 7}
 _LONGEST_CUT = 1 << 20
 

@@ -23,7 +23,7 @@ class Snapshots:
             if self.hypervisor.is_to_fail("snapshot"):
                 raise DriverError(f"Simulated failure to take a snapshot of guest {uuid}.")
         disk = self.hypervisor.disks.find(uuid)
-        if disk is None:  # an earlier release created the guest, or it was moved here from a host of another process
+        if disk is None:  # the guest was created by an old release, or came from another process's host
             if self.hypervisor.images is None or base is None:
                 raise DriverError(f"Host {self.hypervisor.host.name} has no disk of guest {uuid}.")
             disk = self.hypervisor.images.fetch(base)

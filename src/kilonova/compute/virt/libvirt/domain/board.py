@@ -88,7 +88,7 @@ def describe_firmware(options: GuestOptions, board: Board) -> Firmware:
 def describe_features(
     options: GuestOptions, board: Board, virt_type: str, settings: LibvirtSettings, iommu: Iommu | None = None
 ) -> Features:
-    """Return the hypervisor features of a guest's board, without the devices of the guest."""
+    """Return the features that the hypervisor gives to a guest; devices are described elsewhere."""
     hidden = any(
         (
             options.spec_flag("hide_hypervisor_id"),

@@ -28,7 +28,7 @@ _SCSI_SPELLINGS: Mapping[str, str] = {"lsilogicsas": "lsisas1068", "paravirtual"
 _RESCUE_DEVICES = ("disk", "cdrom", "floppy")
 _LIMITS = tuple(
     f"{what}_{unit}_sec" for unit in ("bytes", "iops") for what in ("total", "read", "write")
-)  # libvirt and flavors use the same names
+)  # names of I/O limits in libvirt and in extra specs
 
 
 def describe_disks(

@@ -18,7 +18,7 @@ _TEXT = re.compile(">[^<]+<")
 
 
 def shape_of(xml: str) -> str:
-    """Return the shape of a domain's XML, as written by ``domain_xml``."""
+    """Return the shape of an XML text of ``domain_xml``: its elements, attributes and keywords."""
     shape = _METADATA.sub("", xml)
     for what, instead in ((_FREE, ""), (_NUMBER, '=""'), (_TEXT, "><")):
         shape = what.sub(instead, shape)

@@ -23,7 +23,7 @@ def child(parent: ET.Element, tag: str, text: object = None, **attributes: objec
 
 
 def flag(value: bool, otherwise: str | None = None) -> str | None:
-    """Return the attribute for a flag: "yes", or ``otherwise`` if the flag is off; None omits the attribute."""
+    """Return the attribute for a flag: "yes" if the flag is on, else ``otherwise``, where None omits the attribute."""
     return "yes" if value else otherwise
 
 

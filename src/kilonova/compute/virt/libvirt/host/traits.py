@@ -39,7 +39,7 @@ IMAGE_TYPES = ("ami", "iso", "qcow2", "raw", "vdi", "vhd", "vhdx", "vmdk")
 def traits_of(
     host: HostCapabilities, settings: LibvirtSettings, excluded_image_types: Collection[str] = ()
 ) -> tuple[str, ...]:
-    """Return the traits of a host, sorted, without those of ``excluded_image_types``."""
+    """Return the traits of a host, sorted. ``excluded_image_types``: disk formats whose traits are not reported."""
     found = set(_of_models(supported_models(host, settings)))
     excluded = {name.strip().lower() for name in excluded_image_types}
     found |= {f"COMPUTE_IMAGE_TYPE_{name.upper()}" for name in IMAGE_TYPES if name not in excluded}

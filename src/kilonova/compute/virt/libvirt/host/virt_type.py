@@ -35,7 +35,8 @@ def _may_open(device: Path) -> bool:
 class KvmTrial:
     """Parameters of the KVM test.
 
-    ``may_open``: tells whether this process may open the device. libvirtd may run as another user and have access.
+    ``device``: path of the KVM device. ``may_open``: tells whether this process may open the device; libvirtd, which
+    may run as another user, may have access even if this process has none.
     """
 
     device: Path = DEVICE
