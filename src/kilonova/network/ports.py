@@ -90,7 +90,7 @@ def undo_attach(client: NetworkClient, owner: PortOwner, info: NetworkInfo, item
 
 
 def unbind(client: NetworkClient, owner: PortOwner, info: NetworkInfo) -> NetworkInfo:
-    """Disconnect the ports of a server from its host; they still belong to the server. Return its interfaces."""
+    """Disconnect the ports of a server from its host, and return the interfaces. The server keeps the ports."""
     ports = [port_changes.unbound(client, port) for port in _present(client, owner, info)]
     return _described_as(client, info, ports)
 
@@ -244,7 +244,7 @@ def _remove(client: NetworkClient, port: Resource, *, created: bool) -> None:
 
 
 def _present(client: NetworkClient, owner: PortOwner, info: NetworkInfo) -> list[Resource]:
-    """Return the ports of the interfaces that still belong to the server, in the order of the interfaces."""
+    """Return those ports of ``info`` that still belong to the server, in the order of the interfaces."""
     found = {port["id"]: port for port in ports_of(client, owner)} if info else {}
     return [found[vif.port_id] for vif in info if vif.port_id in found]
 

@@ -4,7 +4,7 @@
 from collections.abc import Iterator, Mapping
 from urllib.parse import urlencode, urlsplit
 
-#: Longest query in characters. Neutron's server refuses a line of more than 8192 (414).
+#: Maximum length of a query string. Neutron refuses a request line of more than 8,192 characters with 414.
 _LONGEST = 6000
 _FIELDS = "fields"
 
