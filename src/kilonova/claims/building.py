@@ -33,5 +33,5 @@ class Building:
             tx.log("instance", claim.instance_uuid, value)
 
 
-#: How claims place new servers; the default of a claim.
+#: The placing of builds: the default ``placing`` of a claim.
 NEW_SERVER = Building()

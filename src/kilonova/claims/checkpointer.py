@@ -18,9 +18,9 @@ _CHANGES_A_PART = 2_000
 class Checkpointer(PeriodicPart):
     """Periodic task that takes checkpoints of the scheduler's state and keeps the last ``kept`` of them.
 
-    A checkpoint is taken at the start, every ``every``, and after ``commits`` commits. If several processes share a
-    database, the first process that finds a checkpoint due takes it. ``kept`` 0 disables checkpoints. A checkpoint that
-    is incomplete when the process stops is dropped.
+    A checkpoint is taken when the task starts, whenever the last one is ``every`` old, and after every ``commits``
+    commits. If several processes share a database, the first process that finds a checkpoint due takes it. ``kept`` 0
+    disables checkpoints. A checkpoint that is incomplete when the process stops is dropped.
     """
 
     def __init__(
@@ -41,7 +41,10 @@ class Checkpointer(PeriodicPart):
         super().__init__("checkpoints", [self._thread] if kept else [])
 
     def take_if_due(self) -> int | None:
-        """Take a checkpoint if one is due. Return the change-log number of its state, or None if none was taken."""
+        """Take a checkpoint if one is due.
+
+        Return the number of the last commit in the checkpoint; None if no checkpoint was taken.
+        """
         every, commits = self._every, self._commits
         # The check only reads, because usually no checkpoint is due and no write is needed.
         with self._database.read() as connection:

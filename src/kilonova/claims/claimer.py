@@ -89,7 +89,9 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """The committed ``claims``, in the order of the jobs. ``gone``: instances that were deleted or changed meanwhile.
+    """The committed ``claims``, in the order of the jobs.
+
+    ``gone``: instances that got no claim, because they were deleted or changed before the commit.
 
     ``alternates``: the next best hosts, which this request has not claimed.
     """
@@ -172,9 +174,9 @@ class Claimer:
     def place(self, order: Order) -> Placed:
         """Claim a host for every instance of ``order``.
 
-        Raises: NoValidHost with the host counts of the rules, if any instance gets no host. Then nothing is claimed,
-        except in transactions that were committed before the failure. Their claims are in the journals of the
-        workflows, and the caller has to release these claims.
+        Raises: NoValidHost with the number of hosts that each rule rejected, if any instance gets no host. Nothing is
+        claimed then, except by transactions that were committed before the failure. The journals of the workflows
+        contain the claims of these transactions; the caller has to release them.
         """
         with working_for(_context_of(order.spec)):
             return self._place(order)
@@ -305,7 +307,10 @@ class Claimer:
         return driver.answer(spec, hosts, self._mirror.group)
 
     def _decide(self, order: Order, plan: _Plan, answer: Answer | None) -> None:
-        """Decide for all servers of an order on one snapshot. Each decision counts the servers placed before."""
+        """Decide for all servers of an order on one snapshot.
+
+        Each decision treats the servers decided before it as placed.
+        """
         spec = with_resources(order.spec)
         needs = needs_of(spec, self._aliases)
         hosts = plan.hosts = self._mirror.hosts()
@@ -434,5 +439,5 @@ class Claimer:
 
 
 def _context_of(spec: RequestSpec) -> RequestContext:
-    """Return the request context, which log lines of rules and drivers show."""
+    """Return the request context that log lines of rules and drivers contain."""
     return RequestContext(spec.request_id, spec.user_id, spec.project_id)

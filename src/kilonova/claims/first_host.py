@@ -52,7 +52,10 @@ class FirstHost:
         )
 
     def take(self, tx: Transaction, claims: Sequence[Claim]) -> None:
-        """Write the claimed hosts of the servers. Raises: FallsShort, with the instances that no longer wait."""
+        """Write the claimed hosts of the servers.
+
+        Raises: FallsShort, with the instances that no longer wait for a host.
+        """
         if self._write(tx, claims) == len(claims):
             return
         require_isolation(tx, claims)
@@ -70,7 +73,7 @@ class FirstHost:
     def _write(self, tx: Transaction, claims: Sequence[Claim]) -> int:
         """Write the hosts of the instances that still wait for one; return the number of these instances.
 
-        There is one statement for each new task state, which is the same in most claims.
+        Claims with the same new task state share one statement; most claims have the same one.
         """
         rows: dict[str, list[dict[str, object]]] = defaultdict(list)
         for claim in claims:

@@ -16,8 +16,8 @@ class ClaimObservers:
     """Callbacks for the events of scheduling requests.
 
     ``decided``: a decision was made; arguments: number of servers, and seconds. ``lost``: a claim lost a race.
-    ``sought``: a scheduling request starts. ``found``: all servers of a scheduling request have a host.
-    The callbacks run on the deciding threads without the lock, and must be quick.
+    ``sought``: a scheduling request starts. ``found``: all servers of a scheduling request have a host. The callbacks
+    run on the threads that decide, without the decision lock, and must be quick.
     """
 
     decided: Callable[[int, float], None] = _nobody
