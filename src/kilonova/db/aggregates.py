@@ -49,7 +49,7 @@ def zones_of_hosts(connection: Connection, hosts: Collection[str] | None = None)
 
 
 def hosts_in_zones(zone: str | None = None) -> sa.Select[tuple[str]]:
-    """Return the query for hosts. ``zone``: the availability zone of the hosts; None for all hosts with a zone."""
+    """Return a SELECT of the hosts in availability zone ``zone``; if it is None, of all hosts in any zone."""
     member, data = t.aggregate_hosts.c, t.aggregate_metadata.c
     named = sa.select(member.host).join(t.aggregate_metadata, data.aggregate_id == member.aggregate_id)
     return named.where(data.key == ZONE_KEY, *([] if zone is None else [data.value == zone]))

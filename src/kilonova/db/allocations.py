@@ -376,7 +376,10 @@ def _require_classes(tx: Transaction, asked: Mapping[str, str]) -> None:
 
 
 def _known_generations(tx: Transaction, requests: Sequence[ConsumerRequest]) -> dict[str, int]:
-    """Return consumer uuid → generation of existing consumers. Raises: ConcurrentUpdate if a request differs."""
+    """Return consumer uuid → generation of existing consumers.
+
+    Raises: ConcurrentUpdate if a request expects another generation.
+    """
     uuids = [request.consumer_uuid for request in requests]
     found = consumers.generations(tx, uuids)
     for request in requests:

@@ -42,7 +42,7 @@ class EnrolledAgent:
 
 @dataclass(frozen=True, slots=True)
 class EnrolmentChanges:
-    """Agents enrolled or revoked since some version.
+    """Agents enrolled or revoked since a given version.
 
     ``hosts``: changed agent → its hosts; no hosts if it is revoked.
     """
@@ -128,7 +128,7 @@ def changes_since(connection: Connection, version: int) -> EnrolmentChanges | No
 
 
 def require_enrolled(tx: Transaction, name: str, hosts: Collection[str], hypervisors: Collection[str] = ()) -> None:
-    """Check that an agent is enrolled for ``hosts`` in this transaction.
+    """Check, as part of a transaction, that an agent is enrolled for ``hosts``.
 
     ``hypervisors``: hostnames that the agent reports; none may be the host of another agent. Raises: Forbidden.
     """

@@ -174,7 +174,7 @@ def _oddity(guest: FoundGuest, place: _Place | None, *, has_record: bool) -> Str
 
 
 def _places(connection: Connection, uuids: Sequence[str]) -> tuple[dict[str, _Place], Sequence[ServerMigration]]:
-    """Return uuid → recorded place of the servers that exist or are deleted but not purged; and their open moves."""
+    """Return uuid → recorded place, and the open moves, of these servers; servers that were purged are left out."""
     open_moves = server_migrations.open_of(connection, uuids)
     sides: dict[str, frozenset[str]] = defaultdict(frozenset)
     for move in open_moves:

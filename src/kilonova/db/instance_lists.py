@@ -134,7 +134,7 @@ def _found_by_patterns(
 
 
 def _may_match(version: int, pattern: str) -> Any:
-    """Return the condition for addresses of an IP version, and also for the pattern if SQL can express it."""
+    """Return the SQL condition for addresses of an IP version, including the pattern if SQL can express the pattern."""
     same_version = _A.version == version
     if _PLAIN_ADDRESS.fullmatch(pattern):
         return sa.and_(same_version, _A.address.like(f"%{pattern.replace('.', '_')}%"))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks of servers: the request of each new server, and its cached interfaces, which the API shows and searches.
+"""Networks of servers: the networks that each new server requests, and its cached interfaces, which the API shows and
+searches.
 
 The network service is the authority; the cache is renewed when Kilonova changes a port, by events of the network
 service, and periodically.
@@ -120,7 +121,7 @@ def _read(stored: Any) -> NetworkInfo:
 
 
 def _addresses(info: NetworkInfo) -> Iterable[tuple[str, int]]:
-    """Return the different addresses of a server, fixed and floating, with their IP versions."""
+    """Return the distinct fixed and floating addresses of a server, with their IP versions."""
     found: dict[str, int] = {}
     for vif in info:
         for subnet, fixed in vif.addresses:

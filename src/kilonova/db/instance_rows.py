@@ -39,7 +39,7 @@ _TOGETHER = 500
 
 
 def complete(connection: Connection, rows: Sequence[Sequence[Any]]) -> tuple[Instance, ...]:
-    """Return rows of :data:`ROWS` as instances, with their faults and tags."""
+    """Convert rows of :data:`ROWS` to instances, and add the instances' faults and tags."""
     failed = [row[_UUID] for row in rows if row[_VM_STATE] in {VmState.ERROR, VmState.DELETED}]
     faults: dict[str, Fault] = {}
     for start in range(0, len(failed), _TOGETHER):
@@ -54,7 +54,7 @@ def complete(connection: Connection, rows: Sequence[Sequence[Any]]) -> tuple[Ins
 
 
 def instance_of(row: Sequence[Any], tags: tuple[str, ...] = (), fault: Fault | None = None) -> Instance:
-    """Return a row of :data:`ROWS` as instance."""
+    """Convert a row of :data:`ROWS` to an instance."""
     values = [*row, tags, fault]
     values[_VM_STATE] = _VM_STATES[values[_VM_STATE]]
     values[_TASK_STATE] = _TASK_STATES[values[_TASK_STATE]]

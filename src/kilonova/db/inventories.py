@@ -122,7 +122,7 @@ def removed(resource_class: str) -> Change:
 
 
 def replace(tx: Transaction, provider: Provider, inventories: Sequence[Inventory]) -> int:
-    """Replace all inventories of a provider if its generation is that of ``provider``; return the new generation.
+    """Replace all inventories of a provider if its stored generation equals that in ``provider``; return the new one.
 
     Raises: NotFound for an unknown class; Conflict if a removed inventory is in use; ConcurrentUpdate.
     """
@@ -145,12 +145,15 @@ def used_of(state: ProviderState, resource_class: str) -> int:
 
 
 def with_inventories(state: ProviderState, inventories: Mapping[str, HeldInventory]) -> ProviderState:
-    """Return the state with its inventories replaced."""
+    """Return the provider's state with other inventories."""
     return dataclasses.replace(state, inventories=inventories)
 
 
 def without_others(state: ProviderState, kept: Collection[str]) -> ProviderState:
-    """Return the state with only the inventories of classes ``kept``. Raises: Conflict if a removed one is in use."""
+    """Return the provider's state without inventories of other classes than ``kept``.
+
+    Raises: Conflict if one is in use.
+    """
     _require_unused(state, state.inventories.keys() - set(kept))
     return with_inventories(state, {name: held for name, held in state.inventories.items() if name in kept})
 

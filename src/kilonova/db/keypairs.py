@@ -38,7 +38,10 @@ def get(connection: Connection, user_id: str, name: str) -> Keypair:
 
 
 def create(tx: Transaction, keypair: Keypair, *, limit: int) -> Keypair:
-    """Store a key pair with a new id. Raises: Conflict if the name exists; OverQuota at ``limit`` (-1: unlimited)."""
+    """Store a key pair with a new id.
+
+    Raises: Conflict if the name exists; OverQuota if the user has ``limit`` (-1: unlimited).
+    """
     mine = sa.select(sa.func.count()).where(t.keypairs.c.user_id == keypair.user_id)
     if 0 <= limit <= tx.execute(mine).scalar_one():
         raise OverQuota("Quota exceeded, too many key pairs.", limit=limit)

@@ -162,9 +162,9 @@ def revert(tx: Transaction, migration: ServerMigration) -> None:
 def undo_claim(tx: Transaction, migration: ServerMigration, status: MigrationStatus = MigrationStatus.ERROR) -> None:
     """Undo the claim and the switch of a migration, and set its status; no error if already done.
 
-    The server gets back its source, and its old flavor. With an open status, such as ``accepted``, another destination
-    can be claimed afterwards; any other status ends the migration and releases the quota of the growth. If nothing is
-    claimed, no resources change. Raises: ConcurrentUpdate if the migration has ended otherwise.
+    The server gets its source host and its old flavor back. With an open status, such as ``accepted``, another
+    destination can be claimed afterwards; any other status ends the migration and releases the quota of the growth. If
+    nothing is claimed, no resources change. Raises: ConcurrentUpdate if the migration has ended otherwise.
     """
     present = server_migrations.get(tx.connection, migration.uuid)
     if present.status is status and not present.is_claimed:

@@ -42,8 +42,8 @@ class ReportedProvider:
 def ensure_all(tx: Transaction, said: Sequence[ReportedProvider]) -> frozenset[str]:
     """Create or update root providers from the reports of agents; return the uuids of the new providers.
 
-    Idempotent. Keeps used amounts, ``COMPUTE_STATUS_DISABLED``, and traits without a reported prefix. An inventory that
-    is no longer reported stays while it has allocations.
+    Idempotent. Keeps used amounts, ``COMPUTE_STATUS_DISABLED``, and all traits with prefixes that agents do not report.
+    An inventory that is no longer reported stays while it has allocations.
     Raises: InvalidRequest for a resource class or trait that is neither known nor ``CUSTOM_``, and for invalid numbers.
     """
     said = list({each.uuid: each for each in said}.values())
@@ -128,7 +128,10 @@ def _known(tx: Transaction, table: sa.Table, names: Sequence[str]) -> dict[str, 
 
 
 def _require_room(tx: Transaction, table: sa.Table, more: int) -> None:
-    """Check that ``table`` has at most ``MOST_CUSTOM`` custom names with ``more`` new ones. Raises: InvalidRequest."""
+    """Check that ``more`` new custom names do not bring ``table`` above ``MOST_CUSTOM`` custom names.
+
+    Raises: InvalidRequest.
+    """
     custom = sa.select(sa.func.count()).select_from(table).where(table.c.name.like("CUSTOM\\_%", escape="\\"))
     if tx.execute(custom).scalar_one() + more > MOST_CUSTOM:
         raise InvalidRequest(

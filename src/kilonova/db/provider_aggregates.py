@@ -24,7 +24,7 @@ def all_changed(uuids: Collection[str], *, guarded: bool = True) -> Change:
 
 
 def replace(tx: Transaction, provider: Provider, uuids: Collection[str]) -> int:
-    """Replace the aggregates of a provider if its generation is that of ``provider``; return the new generation.
+    """Replace the aggregates of a provider if its stored generation equals that in ``provider``; return the new one.
 
     Raises: ConcurrentUpdate.
     """

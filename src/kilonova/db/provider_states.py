@@ -123,7 +123,10 @@ _FIGURES = [t.inventories.c[name] for name in ("used", *INVENTORY_COLUMNS) if na
 
 
 def _part(kind: int, link: sa.Table, named: sa.Table, key: str, name: str, figures: Sequence[Any]) -> sa.Select[Any]:
-    """Return the query for one kind of rows: kind, provider, name and id of the linked row, figures of an inventory."""
+    """Return a SELECT of one kind of rows.
+
+    Columns: kind, provider, name and id of the linked row, figures of an inventory.
+    """
     columns = (sa.literal_column(str(kind)), link.c.resource_provider_id, named.c[name], named.c.id, *figures)
     return (
         sa.select(*columns)

@@ -57,7 +57,7 @@ def all_changed(names: Collection[str]) -> Change:
 
 
 def replace(tx: Transaction, provider: Provider, names: Collection[str]) -> int:
-    """Replace the traits of a provider if its generation is that of ``provider``; return the new generation.
+    """Replace the traits of a provider if its stored generation equals that in ``provider``; return the new generation.
 
     Raises: NotFound for an unknown trait; ConcurrentUpdate.
     """

@@ -281,7 +281,7 @@ class _Ledger:
             self._accounts[project_id, EVERYBODY] = _Account(Usage(), {}, is_new=True)
 
     def grant(self, request: QuotaRequest) -> int | OverQuota:
-        """Take quota for as many servers of a request as possible, or none."""
+        """Count as many servers of a request as the limits allow; none if these are fewer than its minimum."""
         project = self._accounts[request.project_id, EVERYBODY]
         own = self._accounts.get((request.project_id, request.user_id)) if request.user_id != EVERYBODY else None
         limits = request.limits or {**self._defaults, **project.limits}

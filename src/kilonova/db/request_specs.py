@@ -238,7 +238,7 @@ def as_json(spec: RequestSpec, group_uuid: str | None) -> dict[str, Any]:
 
 
 def in_present_form(body: dict[str, Any]) -> dict[str, Any]:
-    """Return the body of a request of any release in the form that this release stores."""
+    """Convert the body of a request, as stored by any release, to the form that this release stores."""
     key = {"key": body["key"]} if body.get("key") is not None else {}
     return {**as_json(*from_json(body)), **key}
 

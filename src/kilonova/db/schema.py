@@ -125,7 +125,7 @@ def _migrate(database: Database) -> None:
 
 
 def require_current(database: Database) -> None:
-    """Check that the schema has the newest revision; an SQLite file is upgraded instead. Raises: ConfigurationError."""
+    """Upgrade an SQLite file; check that any other database has the newest revision. Raises: ConfigurationError."""
     if database.is_sqlite:
         upgrade(database)
         return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use of resources by servers, on a host or by projects in a period, computed from the flavors of the servers."""
+"""Resource usage of servers, computed from their flavors: of all servers on a host, or of all servers in a period."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Soft-deleted servers: their quota usage, and the search for servers that are due for deletion.
 
-A soft-deleted server keeps its allocations and its place in its group. It counts against no quota, except during a
-restore. Each function is part of one transaction.
+A soft-deleted server keeps its allocations, and remains a member of its server group. It counts against no quota,
+except during a restore. Each function is part of one transaction.
 """
 
 from datetime import datetime
@@ -73,7 +73,7 @@ def due(connection: Connection, before: datetime, limit: int) -> tuple[Instance,
 
 
 def request_of_delete(connection: Connection, uuid: str) -> str | None:
-    """Return the id of the request that last deleted a server, or None if it is no longer recorded."""
+    """Return the id of the last delete request for a server, or None if this request is no longer recorded."""
     deletes = sa.select(_A.request_id).where(_A.instance_uuid == uuid, _A.action == "delete")
     found: str | None = connection.execute(deletes.order_by(_A.id.desc()).limit(1)).scalar()
     return found

@@ -28,7 +28,7 @@ MOST_OF_A_HOST, MOST_OF_A_PROCESS = 2_000, 50_000
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """Changes of the table of stray guests that new reports require. An object without changes is false.
+    """Changes that new reports require in the table of stray guests. An object without changes is false.
 
     ``altered``: strays of another kind or with another recorded host than before. ``switched``: strays of which only
     the power state has changed.

@@ -364,9 +364,9 @@ class Count:
 
 
 def state_of(counted: Count | WorkflowRow) -> str:
-    """Return the state of one or more workflows.
+    """Return the state of a workflow, or of all workflows that a ``Count`` counts.
 
-    ``stuck``; ``waiting`` for other workflows; ``awaiting-host``; ``undoing`` or ``doing`` the step.
+    It is ``stuck``, ``waiting`` (for other workflows), ``awaiting-host``, or ``undoing`` or ``doing`` (the step).
     """
     if counted.awaits_host and not counted.stuck:
         return "awaiting-host"

@@ -139,7 +139,9 @@ def _repair_server(tx: Transaction, *, uuid: str) -> None:
 
 
 def _flavor_of(tx: Transaction, server: Instance, holder: str) -> Flavor:
-    """Return the flavor that determines the resources of ``holder``, which is the server or one of its migrations."""
+    """Return the flavor that determines the resources of ``holder``: the uuid of ``server`` or of one of its
+    migrations.
+    """
     moving = [each for each in server_migrations.open_of(tx.connection, [server.uuid]) if each.is_claimed]
     for migration in moving:
         if migration.uuid == holder:

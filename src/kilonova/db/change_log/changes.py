@@ -15,9 +15,9 @@ from msgspec.structs import replace
 
 from kilonova.errors import FromNewerRelease
 
-#: Version of the format; raised if older readers would misinterpret a body. A body without a version has version 1.
-#: Since version 2, heartbeats are logged by process and not by host: a reader of version 1 would ignore them and
-#: declare every host down.
+#: Version of the format; a change that older readers would misinterpret increments it. A body without a version has
+#: version 1. Since version 2, the change log records the liveness of processes, not the heartbeats of hosts: a reader
+#: of version 1 would ignore these changes and declare every host down.
 VERSION = 2
 
 #: Key of :class:`LoggedAgents` for hosts whose agents run in no known process.

@@ -39,7 +39,9 @@ def logged_pool(number: int, facts: Mapping[str, Any], total: int, used: int) ->
 
 
 def _known(kind: type[Struct], facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the facts that are fields of ``kind``; guard rows contain more facts than mirrors need."""
+    """Return the entries of ``facts`` that are fields of ``kind``: a guard row also has columns that mirrors do not
+    need.
+    """
     return {name: value for name, value in facts.items() if name in kind.__struct_fields__}
 
 

@@ -57,7 +57,7 @@ def time_of(connection: Connection) -> datetime:
 
 
 def append(tx: Transaction, token: str, seq: int | None) -> Commit | None:
-    """Write the change-log row of a transaction; return None if there is no row to write.
+    """Write the change-log row of a transaction and return its commit; None if there is no row to write.
 
     On a database server every transaction writes a row: if COMMIT gets no answer, the row proves that it succeeded.
     On SQLite only a transaction with changes writes a row. ``seq``: the number that :func:`lock` returned.

@@ -169,7 +169,8 @@ class Prepared:
 class PreparedInsert:
     """The INSERT of rows into a table.
 
-    All rows of a call have the same columns. Client-side defaults are not applied: such columns need a value.
+    All rows of a call have the same columns. Client-side defaults are not applied: a row needs a value for each column
+    that has such a default.
     """
 
     def __init__(self, table: sa.Table) -> None:

@@ -7,7 +7,7 @@ import psycopg
 
 
 class PatientConnection(psycopg.Connection[Any]):  # type: ignore[misc]
-    """A connection that breaks if an answer takes longer than ``longest_wait_s``; None is no timeout."""
+    """A connection that breaks if an answer takes longer than ``longest_wait_s``; None: no timeout."""
 
     longest_wait_s: float | None = None
 

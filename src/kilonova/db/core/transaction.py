@@ -61,7 +61,10 @@ class Transaction:
         return cast("CursorResult[Any]", self.connection.execute(statement, parameters))
 
     def log(self, kind: Kind, key: str, value: Payload | None) -> None:
-        """Record a change for the mirrors; the last change of a (kind, key) is logged. ``value``: None if deleted."""
+        """Record a change for the change log, which gets only the last change of each (kind, key).
+
+        ``value``: None if deleted.
+        """
         self.changes.append(Change(kind, key, value))
 
     @contextmanager
@@ -138,7 +141,7 @@ def batched(
 
 
 def run_singly(tx: Transaction, jobs: Sequence[Callable[[Transaction], Any]]) -> Sequence[Any]:
-    """Run unrelated jobs one after the other and return their outcomes; that of a failed job is its exception."""
+    """Run unrelated jobs one after the other; return an outcome for each, which is the exception of a failed job."""
     outcomes: list[Any] = []
     for job in jobs:
         try:

@@ -66,7 +66,7 @@ class WriterConnection:
             raise undone.error from None
 
     def has_landed(self, token: str) -> bool:
-        """Return whether the transaction with this token was committed, after a wait until it has released the lock."""
+        """Wait until the transaction with this token has released the lock, and return whether it was committed."""
         try:
             connection = self._connected()
             with connection.begin() as transaction:

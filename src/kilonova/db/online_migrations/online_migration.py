@@ -71,7 +71,10 @@ def run(
 
 
 def _changed(database: Database, migration: OnlineMigration, keys: Sequence[str]) -> tuple[int, bool]:
-    """Change rows together, or one by one if that fails. Returns the number changed, and whether all were changed."""
+    """Change rows together, or one by one if that fails.
+
+    Returns the number of changed rows, and whether all rows were changed.
+    """
     try:
         return database.write(partial(_change, migration, keys)), True
     except Unavailable:

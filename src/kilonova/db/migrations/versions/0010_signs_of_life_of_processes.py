@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Store heartbeats by process instead of by service; processes are created for services that have none."""
+"""Store one heartbeat per process instead of one per service; processes are created for services that have none."""
 
 import uuid
 from collections import defaultdict
@@ -48,7 +48,7 @@ def upgrade() -> None:
 def _stored(
     connection: sa.Connection,
 ) -> tuple[Mapping[str, datetime], Mapping[str, str], Sequence[tuple[str, str, datetime]]]:
-    """Return process → end of its lease; host → process; host, binary and last heartbeat of each service."""
+    """Return (process → end of lease), (host → process), and the host, binary and last heartbeat of each service."""
     processes = sa.table("processes", sa.column("uuid"), sa.column("lease_until", _TIME))
     host_agents = sa.table("host_agents", sa.column("host"), sa.column("process"))
     services = sa.table("services", sa.column("host"), sa.column("binary"), sa.column("last_seen_at", _TIME))
