@@ -24,8 +24,8 @@ class Stored:
 class Download(Protocol):
     """The data of an image from byte ``start`` on. Iterating raises OSError if the transfer breaks off.
 
-    ``size_bytes``: bytes of this download. ``content_range``: the Content-Range header. Each is None if the image
-    store does not send it.
+    ``size_bytes``: bytes of this download. ``content_range``: the Content-Range header. Both may be None, if the image
+    store does not send them.
     """
 
     @property

@@ -48,7 +48,7 @@ class ProviderColumns:
         self._has: NDArray[np.bool_] = np.zeros((_SLACK, 0), dtype=np.bool_)
         self._used: NDArray[np.int64] = np.zeros((_SLACK, 0), dtype=np.int64)
         self._view_used: NDArray[np.int64] = np.zeros((_SLACK, 0), dtype=np.int64)
-        # Memoryviews of the last two arrays: single elements are read and written in half the time of array access.
+        # Memoryviews of ``_used`` and ``_view_used``: access to a single element takes half the time of array access.
         self._used_figures, self._view_figures = self._used.data, self._view_used.data
         #: Version number: every change increments it, except changes of usage.
         self.version = 0

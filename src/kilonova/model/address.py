@@ -20,7 +20,8 @@ def canonical_address(text: str) -> str:
     except ValueError:
         return text
     prefix, last = divmod(int(address), 1 << 32)
-    if prefix == _MAPPED or (prefix == 0 and last >> 16):  # contains an IPv4 address, which is written with dots
+    # An IPv6 address that contains an IPv4 address shows this part with dots.
+    if prefix == _MAPPED or (prefix == 0 and last >> 16):
         return f"::{'ffff:' if prefix else ''}{IPv4Address(last)}"
     return str(address)
 

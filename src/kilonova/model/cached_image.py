@@ -9,8 +9,8 @@ class CachedImage:
     """An entry of a host's image cache.
 
     ``name``: file name. ``image_id``: "" if the entry is not an image but an empty file system that guests share as
-    backing file. ``disk_format``: "" if the file was not converted. ``size_bytes``: disk space used.
-    ``unused_s``: seconds since a guest was last created from the image, or last found to use it.
+    backing file. ``disk_format``: "" if the file was not converted. ``size_bytes``: disk space used. ``unused_s``:
+    seconds since the last use of the image: a guest was created from it, or a check found a guest that uses it.
     ``guests``: instance uuids of the guests that use the image.
     """
 

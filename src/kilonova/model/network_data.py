@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Description of a guest's interfaces in the guest's metadata: ``network_data.json``, devices, and EC2's addresses.
 
-Source: the format of ``network_data.json``, version 2015-10-15, as Nova writes it: of each interface, the first IPv4
-subnet and the first IPv6 subnet.
+Source: the format of ``network_data.json``, version 2015-10-15, as Nova writes it. It lists only the first IPv4 subnet
+and the first IPv6 subnet of each interface.
 """
 
 from collections.abc import Iterable, Iterator

@@ -13,7 +13,7 @@ from kilonova.model.instance import TaskState as T
 from kilonova.model.instance import VmState as S
 
 IDLE: frozenset[T | None] = frozenset({None})
-#: Every task state, including none.
+#: All task states, and None for a server without a task.
 ANY_TASK: frozenset[T | None] = frozenset({None, *T})
 ANY_STATE = frozenset(S) - {S.DELETED}
 

@@ -243,7 +243,8 @@ class CandidateSearch:
         return chosen[alone, 0], chosen[~alone], anchors & ~decided
 
     def _choices(self) -> list[tuple[BoolArray, BoolArray, BoolArray | None]]:
-        """Return masks of possible providers: for each class of the group without suffix, for each group with a suffix.
+        """Return masks of possible providers, for each class of the group without suffix and for each group with a
+        suffix.
 
         Shapes: own tree (P,), via sharing (S,), the anchors that may not use sharing providers (P,).
         """
