@@ -97,8 +97,8 @@ NOT_HERE = frozenset(
 #: Present name of a rule → its deprecated name and default.
 FORMER: Mapping[str, FormerRule] = dict(_former())
 
-#: Default from the time before Nova's rules used the roles "reader" and "member": a user with any role in a project was
-#: an owner of the project.
+#: Default of Nova's rules before they used the roles "reader" and "member": any role in a project made a user an owner
+#: of the project.
 OWNER_BEFORE = FormerRule(_PROJECT, "is_admin:True or project_id:%(project_id)s", "21.0.0")
 ADMIN_BEFORE = FormerRule(_ADMIN, "is_admin:True", "21.0.0")
 

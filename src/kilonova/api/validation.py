@@ -156,7 +156,7 @@ def invalid_parameter(name: str, value: object, message: str) -> InvalidRequest:
 
 
 def shortened(text: str) -> str:
-    """Shorten a long text by omitting its middle, because the end of an error message has the reason."""
+    """Shorten a long text by omitting its middle. It keeps the end, which contains the reason in error messages."""
     half = _MESSAGE // 2
     return text if len(text) <= _MESSAGE else f"{text[:half]} ... {text[-half:]}"
 

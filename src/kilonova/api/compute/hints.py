@@ -45,7 +45,7 @@ def read_hints(ctx: Context, given: Mapping[str, object], *, field: str = FIELD)
 
 
 def unseen_instances(ctx: Context, hints: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
-    """Return those server uuids in affinity hints whose servers the caller may not see.
+    """Return the server uuids in affinity hints that belong to servers hidden from the caller.
 
     The scheduler treats these servers as nonexistent.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quota limits: readers, changes and replies.
+"""Quota limits: functions that read, change and show them.
 
 Limits come from the configuration, the database or an external source.
 """
@@ -18,8 +18,8 @@ from kilonova.db.quotas import EVERYBODY
 from kilonova.errors import InvalidRequest
 from kilonova.model.quota import DEFAULT_CLASS, UNLIMITED, Limits
 
-#: Function that reads limits from a database connection. A reader of a project's limits also accepts a user id: it then
-#: returns the limits of this user in the project.
+#: Function that reads limits from a database connection. The function for a project also accepts a user id:
+#: it then returns the limits of this user in the project.
 Reader = Callable[..., Limits]
 
 
@@ -72,7 +72,7 @@ def change_limits(
 
 
 def limits_reply(name: str, resources: Iterable[str], content: Mapping[str, Any], **more: str) -> Reply:
-    """Return a reply ``{name: {…}}`` with the fields ``more``, and with the limit or usage of each of ``resources``.
+    """Return a reply whose only key is ``name``. The value has the fields ``more``, and one field for each resource.
 
     ``content``: resource → its limit or usage.
     """

@@ -2,7 +2,7 @@
 """External events about servers, sent by network, volume, bare-metal and accelerator services.
 
 Events about ports go to the workflows that wait for them. Those about volumes and accelerators are only logged, since
-no operation waits for them. The event power-update starts or stops the server like a user's request.
+no operation waits for them. The event power-update starts or stops the server, as a request of a user would.
 """
 
 import logging

@@ -62,9 +62,9 @@ def hosts_page(
 ) -> JSONDict:
     """Return a page of hosts, in the order of ``hosts``, each with the reasons of all rules that reject it.
 
-    Filters: ``name`` is a part of the host's or node's name, in any case; ``rule`` rejects the host; ``passed`` tells
-    whether the host passes all rules. ``marker``: id of the last host of the previous page. In the result,
-    ``next_marker`` is None on the last page. Raises: InvalidRequest for an unknown marker.
+    Filters: ``name`` is a part of the host's or node's name, in upper or lower case; ``rule`` rejects the host;
+    ``passed`` tells whether the host passes all rules. ``marker``: id of the last host of the previous page. In the
+    result, ``next_marker`` is None on the last page. Raises: InvalidRequest for an unknown marker.
     """
     wanted = np.ones(len(hosts), dtype=np.bool_)
     if rule is not None:

@@ -23,7 +23,7 @@ ANY_TRAITS = Version(1, 39)
 _NUMBERED = re.compile(r"(resources|required|member_of|in_tree)([1-9][0-9]*)?")
 _NAMED = re.compile(r"(resources|required|member_of|in_tree)([a-zA-Z0-9_-]{1,64})?")
 _SEVERAL = "in:"
-#: Larger requested amounts are replaced by this number. No inventory can have as many units.
+#: Larger requested amounts are replaced by this number. No inventory can have that many units.
 _BEYOND = 2**53
 #: Limits of one query: number of request groups, of resource classes in a group, and of conditions in a parameter.
 MOST_GROUPS = 128
@@ -245,7 +245,7 @@ def _read_root_required(values: Sequence[str], version: Version) -> Names:
         raise InvalidRequest(
             "Query parameter 'root_required' may be specified only once.", placement_code=DUPLICATE_KEY
         )
-    # parsed as in 1.38: root_required does not support the format "in:", which read_traits accepts since 1.39
+    # as before 1.39: root_required does not support the format "in:" of later microversions
     root = read_traits(values, min(version, Version(1, 38)))
     both = root.forbidden & {name for names in root.required for name in names}
     if both:

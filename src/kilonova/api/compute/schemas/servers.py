@@ -15,7 +15,7 @@ HOSTNAME: JSONDict = {
     "maxLength": 63,
     "pattern": r"^[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9]$",
 }
-#: Hostname since 2.94: may have a single character, and underscores, hyphens and dots at any position.
+#: Hostname since 2.94: may consist of a single character, and may have underscores, hyphens and dots at any position.
 FQDN: JSONDict = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[a-zA-Z0-9._-]*$"}
 DESCRIPTION: JSONDict = {
     "type": ["string", "null"],

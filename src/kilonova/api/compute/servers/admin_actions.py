@@ -38,7 +38,7 @@ def reset_state(ctx: Context, request: Request) -> Reply:
 
 
 def inject_network_info(ctx: Context, request: Request) -> Reply:
-    """Do nothing: no hypervisor driver changes the network configuration inside of guests.  Errors: 404, 409."""
+    """Do nothing: no hypervisor driver changes the network configuration inside guests.  Errors: 404, 409."""
     instance = find_server(ctx, request.path["server_id"], f"{_P}:inject_network_info")
     check_unlocked(ctx, instance)
     if instance.host is None:

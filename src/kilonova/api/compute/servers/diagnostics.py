@@ -15,8 +15,8 @@ from kilonova.model.instance import Instance
 
 _RULE, _PATH = "os_compute_api:os-server-diagnostics", "/servers/{server_id}/diagnostics"
 RULES = (rule(_RULE, ADMIN, "Show diagnostics of a server", ("GET", _PATH)),)
-#: Field of a disk's diagnostics → part of the reply's key after the device name. These keys, which are those of Nova's
-#: libvirt driver, are used before 2.48.
+#: Field of a disk's diagnostics → suffix of its key before 2.48, e.g. "read" for the key "vda_read". The keys are those
+#: of Nova's libvirt driver.
 _OF_DISKS = {
     "read_bytes": "read",
     "read_requests": "read_req",

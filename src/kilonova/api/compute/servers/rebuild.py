@@ -109,7 +109,7 @@ def _begun(ctx: Context, request: Request, instance: Instance, admin_pass: str |
         view["key_name"] = present.key_name
     if request.version >= _SHOWS_USER_DATA:
         view["user_data"] = around.requests[present.uuid].user_data if present.uuid in around.requests else None
-        view.pop("OS-EXT-SRV-ATTR:user_data", None)  # the reply to a rebuild calls this field ``user_data``
+        view.pop("OS-EXT-SRV-ATTR:user_data", None)  # as in Nova, this reply has ``user_data`` instead
     if admin_pass is not None:
         view["adminPass"] = admin_pass
     return Reply(202, {"server": view}, {"Location": view["links"][0]["href"]})

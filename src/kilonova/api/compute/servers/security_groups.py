@@ -16,7 +16,7 @@ RULES = (rule(_RULE, PROJECT_READER_OR_ADMIN, "List the security groups of a ser
 def list_groups(ctx: Context, request: Request) -> Reply:
     """GET /servers/{server_id}/os-security-groups.  Errors: 404 for an unknown server.
 
-    As in Nova, a group of two ports is listed twice.
+    As in Nova, a group that two ports have is listed twice.
     """
     instance = find_server(ctx, request.path["server_id"], _RULE)
     client = ctx.backend.network

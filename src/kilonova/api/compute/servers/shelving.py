@@ -45,7 +45,7 @@ def shelve_offload(ctx: Context, request: Request) -> Reply:
     """Offload a shelved server from its host. Also accepted while an offload is in progress.  Errors: 400, 404, 409."""
     instance = find_server(ctx, request.path["server_id"], f"{_RULE}:shelve_offload")
     if (instance.vm_state, instance.task_state) == (VmState.SHELVED, TaskState.SHELVING_OFFLOADING):
-        return Reply(202)  # the offload may have started automatically, which clients cannot know
+        return Reply(202)  # no error: the offload may have started automatically, unnoticed by the client
     check_allowed(ctx, instance, "shelve-offload")
     try:
         ctx.backend.conductor.operations.shelving.offload(instance.uuid, ctx.requester)
