@@ -141,7 +141,7 @@ class NotificationSettings:
 def conf_of_messaging(files: Sequence[str]) -> Any:
     """Return an oslo.config object that only oslo.messaging uses.
 
-    oslo.messaging declares some options of Kilonova with other defaults.
+    A separate object is needed, because oslo.messaging and Kilonova declare some options with different defaults.
     """
     conf = cfg.ConfigOpts()
     conf([], project="kilonova", default_config_files=list(files), default_config_dirs=[])

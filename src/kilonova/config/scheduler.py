@@ -20,7 +20,7 @@ LOG = logging.getLogger(__name__)
 #: Fields that :class:`~kilonova.config.compute.ComputeSettings` has, too; their options are declared there.
 _SHARED = ("service_down_time", "default_availability_zone")
 _IN_SCHEDULER = Option(group="scheduler")
-#: Field → its option. The options of other fields are in [filter_scheduler], without bounds.
+#: Field → its option. The options of other fields are in [filter_scheduler], without minimum and maximum.
 _OPTIONS: Mapping[str, Option] = {
     "available_filters": Option(repeats=True, former=(("DEFAULT", "scheduler_available_filters"),)),
     "enabled_filters": Option(former=(("DEFAULT", "scheduler_default_filters"),)),

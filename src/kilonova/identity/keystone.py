@@ -22,7 +22,7 @@ _SILENCE_S = 60.0
 _ANSWER_S = 10.0
 #: Timeout for the network service in seconds, used if [neutron] timeout is unset.
 _NETWORK_ANSWER_S = 30.0
-#: Number of idle connections to the network service that are kept. Threads of a process limit the number of busy ones.
+#: Maximum number of idle connections to the network service. A process has at most one busy connection per thread.
 _NETWORK_CONNECTIONS = 32
 #: Suffixes of the environment variables that the library ``requests`` reads.
 _OF_ENVIRONMENT = ("_PROXY", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")

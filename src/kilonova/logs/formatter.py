@@ -82,7 +82,7 @@ def traceback_lines(error: BaseException) -> list[str]:
     """Return the lines of a traceback with its causes, escaped and limited in number and length."""
     lines: list[str] = []
     for part in traceback.TracebackException.from_exception(error, compact=True).format():
-        # a frame has only location and source line, which are trusted; other parts may quote user input
+        # the text of a frame is trusted: location and source line; other parts may quote user input
         is_frame = part.startswith("  File ")
         lines += part.splitlines() if is_frame else [part.strip("\n")]
     return _fitted(lines)

@@ -105,7 +105,7 @@ class Connection:
         self.since = self.begun = time.monotonic()
         self.until = self.since + host.limits.head_s
 
-    # --- a turn -------------------------------------------------------------------------------------------------------
+    # --- handling of an event -----------------------------------------------------------------------------------------
 
     def turn(self) -> None:
         """Handle an event as far as possible without blocking. The caller holds the lock."""

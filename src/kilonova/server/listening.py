@@ -15,9 +15,9 @@ _OWN_FILES = 256  # number of file descriptors reserved for the database, logs a
 
 
 def listen(host: str, port: int, name: str) -> socket.socket:
-    """Listen on an address. ``name``: the address's option, for errors.
+    """Listen on an address. ``name``: name of the option that sets the address, for error messages.
 
-    Raises: Unavailable, if it is in use or invalid.
+    Raises: Unavailable if the address is in use or invalid.
     """
     deadline = time.monotonic() + _PORT_WAIT_S
     while True:

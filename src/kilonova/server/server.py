@@ -311,7 +311,7 @@ class Server:
                 permit.give_back()
                 return self._send(connection, request, response, first)
             return self._send_stream(connection, request, response, chain(first, pieces), permit)
-        except OSError as error:  # an error of the connection: applications handle their own OSErrors
+        except OSError as error:  # the connection has failed: an application handles its own OSErrors
             LOG.info("%s %s: %s", request.method, request.path[:200].encode("unicode_escape").decode(), error)
             connection.close()
         except Exception:

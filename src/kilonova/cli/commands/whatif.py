@@ -82,7 +82,7 @@ def hints_of(texts: Sequence[str]) -> dict[str, list[str]]:
 
 
 def ask(api: Api, body: Mapping[str, Any], host_filter: str, *, with_hosts: bool) -> dict[str, Any]:
-    """Return the operator API's answer; with ``with_hosts``, all pages of its list of hosts are merged."""
+    """Return the operator API's answer. ``with_hosts``: request all pages of the list of hosts, and merge them."""
     query = {"host": host_filter} if host_filter else {}
     if not with_hosts:
         query["limit"] = "0"
@@ -97,7 +97,7 @@ def ask(api: Api, body: Mapping[str, Any], host_filter: str, *, with_hosts: bool
 
 
 def show(found: Mapping[str, Any], console: Console) -> None:
-    """Print the host of each server; and for one server the rejected hosts, the ranking and the nearest misses."""
+    """Print the host of each server; for a single server also rejected hosts, the ranking and nearest misses."""
     servers, number = found["servers"], found["explained_server"]
     server = servers[number - 1]
     if number > 1:

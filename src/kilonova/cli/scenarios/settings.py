@@ -57,7 +57,7 @@ def require_known_options(scenario: Scenario, settings: Settings, *, besides: Ab
 
 
 def _sections_of_plug_ins(scheduler: SchedulerConfig) -> frozenset[str]:
-    """Return the last component, a class name, of each dotted path in the scheduler's options."""
+    """Return the sections of plug-ins: the class name at the end of each dotted path in the scheduler's options."""
     many = (scheduler.available_filters, scheduler.enabled_filters, scheduler.weight_classes, scheduler.request_filters)
     paths = [*(path for paths in many for path in paths), scheduler.driver]
     return frozenset(path.strip().rpartition(".")[2] for path in paths)

@@ -145,7 +145,7 @@ def _copy_pages(source: Path, copy: Path, name: str, on_progress: Progress) -> N
             sleep=0.0,
         )
         theirs.execute("ROLLBACK")
-        # The services expect databases in WAL mode. When the connection is closed, the copy is a single file.
+        # The services expect databases in WAL mode. Closing the connection leaves a single file without a WAL.
         ours.execute("PRAGMA journal_mode = WAL")
         if (answer := ours.execute("PRAGMA quick_check").fetchone()[0]) != "ok":
             raise ConfigurationError(f"{source} is damaged: {answer}")

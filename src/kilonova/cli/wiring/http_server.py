@@ -45,6 +45,6 @@ def limits_of(settings: Settings) -> Limits:
         token_needed=True,
         streams=is_image_data,
         max_streams=settings.images.max_transfers,
-        # the route does not exist: a request with a valid token gets 404, with an invalid token 401
+        # no route has this path: the reply is 404 for a valid token, and 401 for an invalid token
         probe_path="/operator/-",
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Listener that serves the metrics on a port of their own, to clients without a token."""
+"""Listener that serves the metrics on a separate port, to clients without a token."""
 
 from collections.abc import Callable, Iterable
 from typing import Any

@@ -149,9 +149,9 @@ class _InWorkerError(BaseException):
 def run_workers(listeners: Sequence[socket.socket], on_hangup: Callable[[], None]) -> Worker | int:
     """Fork a worker for each listener, and replace workers that end, until SIGTERM or SIGINT stops all of them.
 
-    In a worker process, return its worker at once; in the parent, return the exit status at the end. Call this from the
-    main thread, without other threads. ``on_hangup``: handler of SIGHUP in the parent; serving workers get the signal,
-    too. Raises: Unavailable.
+    In each worker process, return a Worker. In the parent, return the exit status after the end of all workers. Call
+    this from the main thread, without other threads. ``on_hangup``: handler of SIGHUP in the parent; serving workers
+    get the signal, too. Raises: Unavailable.
     """
     try:
         return _Parent(listeners, on_hangup).run()
@@ -173,7 +173,7 @@ class _Parent:
     def run(self) -> int:
         received: set[int] = set()
         failure: CannotServeError | None = None
-        gc.freeze()  # otherwise garbage collection in a worker would copy the memory pages shared with the parent
+        gc.freeze()  # keeps garbage collection in workers from copying memory pages shared with the parent
         with wakeup() as signals, _handlers(received.add):
             while not received & {*_STOPS}:
                 if signal.SIGHUP in received:
@@ -223,7 +223,7 @@ class _Parent:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setblocking(False)
         parent = os.getpid()
-        # A signal that the worker gets before it has replaced the parent's handlers would be lost.
+        # Block signals until the worker has replaced the parent's handlers: an earlier signal would be lost.
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED)
         try:
             pid = os.fork()

@@ -29,7 +29,7 @@ class WorkerProcess(Protocol):
 
     def has_ended(self) -> bool: ...
     def accept_from(self, numbers: Collection[int]) -> None:
-        """Make the worker accept connections from the listeners of these workers only, beside its own listener."""
+        """Make the worker accept connections only from its own listener and from the listeners of these workers."""
 
     def ending(self) -> "Ending":
         """Return how the worker ended, and release the process. Call it once, after the end."""
