@@ -224,7 +224,7 @@ class Claimer:
         for which a refusal is recorded.
         """
         if self._driver is not None:
-            return  # the third-party driver decides, and it is called only when hosts are claimed
+            return  # only the third-party driver can decide, and it is called only when hosts are claimed
         spec, needs = with_resources(spec), needs_of(with_resources(spec), self._aliases)
         if group_uuid is not None:
             spec = replace(spec, group=self._mirror.group(group_uuid))

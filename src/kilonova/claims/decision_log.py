@@ -75,7 +75,7 @@ class DecisionLog:
     def encoded(self, inputs: DecisionInputs) -> StoredInputs | None:
         """Return the encoded decision inputs, or None if a replay is impossible or the log is disabled."""
         if not self._retention or inputs.spec.query != ResourceQuery():
-            return None  # this resource query does not come from flavor and image, so the stored request would lack it
+            return None  # a replay computes the query from flavor and image, so it could not repeat any other query
         return StoredInputs(new_uuid(), encode(inputs, self._configuration))
 
     def record(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The error of a request for which no host was found. Users see its text as the fault of their servers."""
+"""The error of a request for which no host was found. Users see the text of the error as the fault of their servers."""
 
 from kilonova.errors import NoValidHost
 from kilonova.model.request_spec import RequestSpec

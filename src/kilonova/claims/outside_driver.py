@@ -244,13 +244,14 @@ class OutsideDriver:
 
 
 class _Call:
-    """A call of the driver in its own daemon thread, so that neither the caller nor the process must wait for it."""
+    """A call of the driver in its own daemon thread, so neither the caller nor the process must wait for its end."""
 
     def __init__(self, work: Callable[[], Answer], at_end: Callable[[], None]) -> None:
         self._done = threading.Event()
         self._answer: Answer | None = None
         self._error: BaseException | None = None
-        run = partial(copy_context().run, self._run, work, at_end)  # so that the driver's log lines have the request id
+        # The thread gets a copy of the caller's context, which adds the request id to the driver's log lines.
+        run = partial(copy_context().run, self._run, work, at_end)
         threading.Thread(target=run, name="scheduler driver", daemon=True).start()
 
     def result(self, timeout_s: float) -> Answer:

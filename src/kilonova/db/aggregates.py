@@ -209,7 +209,7 @@ def mirror_exactly(tx: Transaction, host: str) -> None:
 
 
 def _note_rules(tx: Transaction, keys: Collection[str]) -> None:
-    """Increment the version of the isolation rules if ``keys`` contain the zone or an isolation rule.
+    """Increment the version of the isolation rules if one of ``keys`` is the key of the zone or of an isolation rule.
 
     Called when metadata with these keys changes, or when the hosts of an aggregate with such metadata change. Claims
     whose decision used an earlier version then fail, and the decision is repeated.

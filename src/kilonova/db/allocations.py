@@ -163,10 +163,9 @@ delete_batched: BatchedWrite[str, bool] = batched(_delete_all)
 def replace(tx: Transaction, requests: Sequence[ConsumerRequest]) -> None:
     """Replace the allocations of every consumer of ``requests``; if one fails, none is replaced.
 
-    Raises: ConcurrentUpdate if a consumer's generation is not that of the request; InvalidRequest for an unknown
+    Raises: ConcurrentUpdate if a consumer's generation differs from that in the request; InvalidRequest for an unknown
     provider or resource class; Conflict if an inventory is missing, its units do not allow the amount, or its capacity
-    would be exceeded.
-    A provider that is over capacity still accepts a request that does not increase its usage.
+    would be exceeded. A provider that is over capacity still accepts a request that does not increase its usage.
     """
     _replace_all(tx, [requests])
 
@@ -174,7 +173,7 @@ def replace(tx: Transaction, requests: Sequence[ConsumerRequest]) -> None:
 def _replace_all(tx: Transaction, batches: Sequence[Sequence[ConsumerRequest]]) -> Sequence[None]:
     uuids = [request.consumer_uuid for batch in batches for request in batch]
     if len(set(uuids)) < len(uuids):
-        raise Conflict("A consumer occurs more than once.")  # on this error the writer runs each batch alone, in order
+        raise Conflict("A consumer occurs more than once.")  # the writer then runs each batch separately, in order
     written = _write(tx, batches)
     rises = Counter(provider_id for batch in written for provider_id in batch.named)
     providers.rise(tx, rises)

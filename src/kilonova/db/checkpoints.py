@@ -29,7 +29,7 @@ class Checkpoint:
 
 
 def is_due(connection: Connection, now: datetime, *, every: timedelta, commits: int) -> bool:
-    """Return whether the newest checkpoint is at least ``every`` old, or at least ``commits`` commits behind."""
+    """Return whether a checkpoint is due: the newest is ``every`` old, or ``commits`` commits have followed it."""
     table = t.checkpoints.c
     newest = connection.execute(sa.select(table.created_at, table.seq).order_by(table.id.desc()).limit(1)).first()
     if newest is None:

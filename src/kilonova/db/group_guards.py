@@ -58,7 +58,9 @@ def forget_members(tx: Transaction, instance_uuids: Sequence[str]) -> None:
 def join_hosts(
     tx: Transaction, group_uuid: str, hosts: Mapping[str, int], leaving: Mapping[str, int] | None = None
 ) -> bool:
-    """Count members on new hosts if the group's policy allows all of them. False: the caller must roll back.
+    """Count members on new hosts.
+
+    Returns False if the group's policy forbids one of the hosts; the caller must then roll back.
 
     ``hosts``: new host → number of members. ``leaving``: host → number of these members that are moving away from that
     host; until :func:`leave` they are counted on both hosts. With the affinity policy, all other members must be on the

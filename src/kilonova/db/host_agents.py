@@ -253,7 +253,8 @@ def _take(tx: Transaction, process: str, hosts: Sequence[str]) -> None:
 
 
 def _log_agents(tx: Transaction, process: str, hosts: Sequence[str]) -> None:
-    """Log that the agents of ``hosts``, and of hosts logged earlier in this transaction, run in ``process``.
+    """Write to the change log that the agents of ``hosts``, and of hosts logged earlier in this transaction, run in
+    ``process``.
 
     A transaction keeps only the last value of a key, so the hosts logged earlier would be lost. Hosts whose agents run
     in another process by now are left out.

@@ -308,7 +308,7 @@ def _store(tx: Transaction, node_uuid: str, devices: HostDevices) -> None:
 
 
 def _write_use(tx: Transaction, before: _Read, after: Mapping[str, HostDevices]) -> bool:
-    """Write the usage of each hypervisor; False if a guard fails, and the caller must roll back."""
+    """Write the usage of each hypervisor. Returns False if a guard fails; the caller must then roll back."""
     cells: list[dict[str, Any]] = []
     pools: list[dict[str, Any]] = []
     for uuid, host in sorted(after.items()):

@@ -49,7 +49,7 @@ class Loaded:
 
 @contextmanager
 def load(database: Database) -> Iterator[Loaded]:
-    """Return a context manager for the present state, whose seq and changes belong to one snapshot."""
+    """Return a context manager for the present state. Its seq and its changes belong to the same snapshot."""
     with database.read(patient=True) as connection:
         seq = connection.execute(sa.select(t.change_counter.c.seq)).scalar() or 0
         yield Loaded(seq, _everything(connection))

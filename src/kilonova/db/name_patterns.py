@@ -2,7 +2,7 @@
 """Regular expressions by which users search for names and addresses.
 
 They are evaluated here with RE2 and not by the database: each database has its own dialect, and some need hours for a
-pattern like ``(a+)+$``. The time of RE2 is linear in the length of the text.
+pattern like ``(a+)+$``. A search with RE2 takes a time linear in the length of the text.
 """
 
 import time

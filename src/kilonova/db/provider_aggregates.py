@@ -13,7 +13,8 @@ from kilonova.model.provider import Provider
 def all_changed(uuids: Collection[str], *, guarded: bool = True) -> Change:
     """Return the change that replaces all aggregates of a provider.
 
-    ``guarded``: increment the generation (microversion 1.19); earlier microversions neither check nor change it.
+    ``guarded``: increment the provider's generation (since microversion 1.19); earlier microversions neither check nor
+    change the generation.
     """
 
     def change(state: ProviderState, _words: Vocabulary) -> ProviderState:

@@ -196,7 +196,7 @@ def delete_unused(tx: Transaction, uuids: Sequence[str]) -> int:
 def placed(connection: Connection) -> Iterator[PlacedServer]:
     """Yield every server that has a host, with its present flavor and with its image as it was at creation.
 
-    A server that is being moved is yielded once for each of its two hosts, with its flavor there.
+    A server that is being moved is yielded once for each of its two hosts, with the flavor that it has on that host.
     """
     server = t.instances.c
     columns = (server.uuid, server.name, server.host, server.project_id, server.flavor, t.request_specs.c.body)

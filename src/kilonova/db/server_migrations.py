@@ -65,7 +65,7 @@ class MigrationQuery:
 class OtherSide:
     """The host on which a moving server holds resources, but is not recorded.
 
-    ``flavor``: the server's flavor there.
+    ``flavor``: the server's flavor on that host.
     """
 
     migration: ServerMigration

@@ -48,7 +48,7 @@ class GlanceKeeper:
         if answer.status_code != _OK:
             raise _not_understood(answer)
         found = answer.json()["images"]
-        # Glance may ignore a filter that it does not know: an image of another server must not be returned.
+        # Glance may ignore a filter that it does not know, so images that do not match the filters are left out here.
         return tuple(each["id"] for each in found if all(each.get(name) == wanted[name] for name in wanted))
 
     def _content(self, image_id: str) -> Any:

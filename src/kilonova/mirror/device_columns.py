@@ -26,7 +26,10 @@ class DeviceColumns:
         self._confirmed.clear()
 
     def set(self, uuid: str, devices: HostDevices | None) -> None:
-        """Store the NUMA cells and PCI pools that a node has in the database; None if the node has neither."""
+        """Store the NUMA cells and PCI pools that the database has for a node.
+
+        ``devices``: None if the node has neither.
+        """
         if devices is None:
             self._confirmed.pop(uuid, None)
         else:

@@ -87,7 +87,7 @@ class ProviderColumns:
         return None if row is None else self.ids[row]
 
     def set(self, uuid: str, value: LoggedProvider) -> None:
-        """Insert a provider from its change log value, or replace the known provider, which keeps its id."""
+        """Insert a provider from its change log value; a provider with the same uuid is replaced and keeps its id."""
         self._own()
         row, is_new = self.row_of.get(uuid), False
         if row is None:

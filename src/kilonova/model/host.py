@@ -67,7 +67,8 @@ class Capabilities:
     def can(self, ability: Ability) -> bool:
         """Return whether the driver of the host has an ability.
 
-        An agent of a release that reports no abilities is assumed to have those of its driver in that release.
+        If the agent's release does not report abilities, the host is assumed to have all that its driver had in that
+        release.
         """
         if self.abilities is None:
             return ability not in _LACKED_BEFORE.get(self.hypervisor_type, frozenset())

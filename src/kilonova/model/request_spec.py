@@ -129,7 +129,7 @@ class RequestSpec:
         return max(1, len(self.instance_uuids))
 
     def hinted_instances(self, hint: str) -> tuple[str, ...]:
-        """Return those instances named by a hint that the requester may see."""
+        """Return the instances that a hint names, except those that the requester may not see."""
         return tuple(uuid for uuid in self.hints.get(hint, ()) if uuid not in self.unseen_instances)
 
     def moving(

@@ -31,7 +31,7 @@ def rows_that_serve(
             totals[name] = totals.get(name, 0) + amount
     if must_be_apart(query):
         return np.empty(0, dtype=np.int64), totals
-    serves = trees.is_root.copy()  # all providers, because a lone provider is a root
+    serves = trees.is_root.copy()  # True for every provider, because every lone provider is a root
     different = query.groups if len(query.groups) == 1 else {asked_by(group): group for group in query.groups}.values()
     for group in different:
         for fits in conditions(table, group):
@@ -90,7 +90,7 @@ def must_be_apart(query: CandidateQuery) -> bool:
 
 
 def with_room_for_totals(table: ProviderTable, rows: IntArray, totals: Mapping[str, int]) -> IntArray:
-    """Return those of ``rows`` that have room for ``totals``: the sums of classes that several groups request."""
+    """Return the ``rows`` with room for ``totals``, the summed amounts of the classes that several groups request."""
     for name, total in totals.items():
         column = table.column(name)
         if column is None or not len(rows):

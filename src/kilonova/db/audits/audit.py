@@ -175,7 +175,7 @@ def _repair_consumer(tx: Transaction, *, uuid: str) -> None:
 
 
 def _owner(connection: Connection, uuid: str) -> Instance | None:
-    """Return the server that has the uuid of a consumer, or whose migration has it; None if there is no such server."""
+    """Return the server that has a consumer's uuid, or of which a migration has that uuid; None if there is none."""
     moving = next((each for each in server_migrations.claimed(connection) if each.uuid == uuid), None)
     return instances.find(connection, uuid if moving is None else moving.instance_uuid)
 

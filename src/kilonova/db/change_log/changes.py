@@ -85,7 +85,10 @@ class LoggedCellUse(msgspec.Struct, frozen=True):
 
 
 class LoggedCell(msgspec.Struct, frozen=True):
-    """A NUMA cell. Sets of CPUs are texts. ``pages``: tuples of page size in KiB, total number and reserved number."""
+    """A NUMA cell.
+
+    CPU sets have the form "0-3,8". ``pages``: tuples of page size in KiB, total number and reserved number.
+    """
 
     id: int
     cpuset: str

@@ -49,7 +49,7 @@ class AbandonedReads:
 
     @contextmanager
     def watched(self, connection: Connection) -> Iterator[None]:
-        """Cancel the statement that runs on ``connection`` as soon as the deadline of this thread is over.
+        """Cancel the statement that runs on ``connection`` as soon as the deadline of this thread has passed.
 
         Raises: ClientGone or DeadlineExceeded, if the cancellation came too late to make the statement fail.
         """

@@ -68,7 +68,7 @@ def _convert(
 ) -> None:
     """Keep the existing processes, and create processes for the services that have none.
 
-    Compute services whose last heartbeats have the same time get one process together.
+    Compute services whose last heartbeats have the same time share one new process.
     """
     last: dict[str, datetime] = {}
     made: dict[datetime, str] = {}
