@@ -187,7 +187,7 @@ def _vocabulary(tx: Transaction, states: Iterable[ProviderState], edits: Sequenc
 
 
 def _holders(tx: Transaction, edits: Sequence[ProviderEdit]) -> dict[str, str]:
-    """Return name → uuid of the providers that have the new names of these edits."""
+    """Return name → uuid of the providers that already have the names which these edits assign."""
     wanted = {edit.name for edit in edits if edit.name is not None}
     return mapping(tx.connection, _HOLDERS, names=list(wanted)) if wanted else {}
 
