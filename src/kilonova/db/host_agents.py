@@ -145,7 +145,7 @@ def mark_down(tx: Transaction, which: sa.ColumnElement[bool]) -> None:
 
 
 def forget_ended(tx: Transaction, lease: timedelta) -> int:
-    """Delete processes that ended long ago and are no longer needed. Returns their number.
+    """Delete processes that ended long ago and are no longer needed. Returns the number of deleted processes.
 
     The last known process of a host's agent is kept, and so is the last control process of each machine.
     """

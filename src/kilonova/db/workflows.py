@@ -133,7 +133,7 @@ def move_all(tx: Transaction, workflows: Sequence[tuple[WorkflowRow, str]]) -> N
 
 
 def moved(tx: Transaction, workflows: Sequence[tuple[WorkflowRow, str]]) -> int:
-    """Store the next states of the given workflows whose owner and version are unchanged. Returns their number."""
+    """Store the next states of those workflows whose owner and version are unchanged; return the number of these."""
     rows = [
         {name: getattr(workflow, name) for name in ("uuid", "version", *_CHANGING)} | {"owner": owner}
         for workflow, owner in workflows
@@ -240,7 +240,10 @@ def _give(tx: Transaction, uuids: Sequence[str], owner: str) -> None:
 
 
 def take_members(tx: Transaction, leader: str, owner: str, *, everything: bool) -> int:
-    """Take over members of a batch from owners without a valid lease. Returns the number; call again until it is 0."""
+    """Take over members of a batch from owners without a valid lease.
+
+    Returns the number of these members; call again until it is 0.
+    """
     condition = sa.and_(_W.batch_uuid == leader, _W.owner != owner)
     if not everything:
         condition = sa.and_(condition, ~alive(tx.now).where(_P.uuid == _W.owner).exists())

@@ -48,8 +48,8 @@ _MANY_OBJECTS = 50_000
 def _collector_resting() -> Iterator[None]:
     """Disable garbage collection during a load, then freeze all objects, so that later collections skip them.
 
-    Garbage that exists at this moment is frozen too, and is never collected. So small loads are not frozen: collections
-    of few objects are cheap.
+    Garbage that exists at this moment is frozen too, and is never collected. Therefore the objects of a small load are
+    not frozen: collections of few objects are cheap.
     """
     enabled = gc.isenabled()
     gc.disable()

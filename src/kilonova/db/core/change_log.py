@@ -39,8 +39,8 @@ _ROW = Prepared(sa.insert(t.change_log).values({column.name: sa.bindparam(column
 def lock(connection: Connection) -> tuple[int | None, datetime | None]:
     """Lock the change counter until this transaction ends; return the counter's new seq and the server's time.
 
-    No other process writes while the counter is locked. Both results are None on SQLite: BEGIN IMMEDIATE has locked
-    the file already, SQLite has no clock of its own, and only commits with changes for the mirrors get a seq there.
+    No other process writes while the counter is locked. Both results are None on SQLite: BEGIN IMMEDIATE has locked the
+    file already, SQLite has no clock of its own, and on SQLite only commits with changes for the mirrors get a seq.
     """
     if connection.dialect.name == "sqlite":
         return None, None
