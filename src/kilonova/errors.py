@@ -28,7 +28,7 @@
     ├── DriverError           the hypervisor failed; another host may succeed
     │   ├── PortBindingFailed     the network service cannot connect a port to the host
     │   ├── GuestMissing          the hypervisor does not have this guest
-    │   ├── GuestNotRunning       the guest is not running, which the operation requires
+    │   ├── GuestNotRunning       the operation requires a running guest
     │   ├── Unsupported           the hypervisor never supports this operation
     │   │   └── AbilityMissing        the driver lacks an ability
     │   ├── UnsupportedGuest      the host is healthy, but lacks a feature that the guest requires
@@ -186,7 +186,7 @@ class GuestMissing(DriverError):
 
 
 class GuestNotRunning(DriverError):
-    """The guest is not running, which the operation requires."""
+    """The operation requires a running guest, and the guest is not running."""
 
     def __init__(self, uuid: str) -> None:
         super().__init__(f"Guest {uuid} does not run.")

@@ -41,7 +41,7 @@ def read_query_string(text: str, settings: ApiSettings) -> Query:
 
 
 def parsed(text: str, most: int | None = None) -> Query:
-    """Return query parameter → all its values, without the cache.
+    """Return query parameter → all its values. This function does not use the cache.
 
     Raises: ValueError for more than ``most`` parameters, InvalidRequest for null characters.
     """

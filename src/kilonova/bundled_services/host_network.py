@@ -79,7 +79,7 @@ class HostNetwork:
             run("ip", "netns", "exec", self.name, "sh", "-c", f"echo {value} >{file}")
 
     def is_in_use(self) -> bool:
-        """Return whether processes run in the namespace, such as guests."""
+        """Return whether processes, such as guests, run in the namespace."""
         return self.file.exists() and bool(run("ip", "netns", "pids", self.name).split())
 
     def remove(self) -> None:

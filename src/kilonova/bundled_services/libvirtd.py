@@ -73,7 +73,7 @@ _SCREENS = """\
 remote_display_port_min = {first}
 remote_display_port_max = {last}
 """
-#: Makes libvirt probe the CPU of an emulator with two QMP commands instead of about 400, which without KVM take as long
+#: Makes libvirt probe the CPU of an emulator with two QMP commands. Without KVM, the usual 400 commands take as long
 #: as the start of a guest. Not used with KVM, because then the two commands do not show all CPU features.
 _FEW_QUESTIONS = 'capability_filters = ["cpu-unavailable-features"]\n'
 _FIRST_PORT, _PORTS, _PORT_RANGES = 5900, 200, 130

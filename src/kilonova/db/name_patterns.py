@@ -54,7 +54,7 @@ class AddressPatterns:
         }
 
     def search(self, address: str) -> Any:
-        """Return the match of an address with the expression for its version, None if there is none."""
+        """Match an address against the expression for its IP version; return None if it does not match."""
         search = self._searches.get(_IPV6 if ":" in address else _IPV4)
         return None if search is None else search(address)
 

@@ -43,7 +43,7 @@ class Differences:
         return bool(self.appeared or self.altered or self.switched or self.gone)
 
     def without_new(self, hosts: Collection[str]) -> "Differences":
-        """Return the differences, with the strays of these hosts left out of ``appeared`` and ``altered``."""
+        """Return the differences, but without the appeared and altered strays of ``hosts``."""
         appeared = tuple(each for each in self.appeared if each.host not in hosts)
         altered = tuple(each for each in self.altered if each.host not in hosts)
         return replace(self, appeared=appeared, altered=altered)

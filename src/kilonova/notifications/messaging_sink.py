@@ -146,7 +146,7 @@ class _NowAndThen(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.levelno < logging.WARNING:
-            return record.levelno < logging.INFO  # drop INFO: this sink logs outages and recoveries of the broker
+            return record.levelno < logging.INFO  # drops INFO, because this sink itself logs outages of the broker
         self._complaints.complain("connection", f"Notification connection: {record.getMessage()}")
         return False
 

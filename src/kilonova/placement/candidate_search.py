@@ -271,8 +271,8 @@ class CandidateSearch:
     def through_trees(self, anchors: Iterable[int], rng: np.random.Generator | None) -> Iterator[TreeCandidate]:
         """Return an iterator of the candidates of all ``anchors``. Several anchors may yield the same candidate.
 
-        All candidates of one anchor come before those of the next anchor; in random or breadth-first order, the anchors
-        take turns.
+        In random or breadth-first order, the anchors take turns. In any other order, all candidates of one anchor come
+        before those of the next anchor.
         """
         searches = (self.of_anchor(int(anchor), rng) for anchor in anchors)
         found = _in_turn(searches) if self._query.breadth_first or rng is not None else chain.from_iterable(searches)

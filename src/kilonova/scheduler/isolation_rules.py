@@ -186,8 +186,8 @@ def _require_possible(key: str, conditions: set[Condition]) -> None:
         name = condition.subject
         if values.setdefault(name, value) != value:
             raise InvalidRequest(
-                f"{key}: {name} cannot be both {values[name]!r} and {value!r}; put alternatives into separate keys,"
-                f" {PREFIX}.SUFFIX.",
+                f"{key}: {name} cannot be both {values[name]!r} and {value!r}; put alternatives into separate keys"
+                f" of the form {PREFIX}.SUFFIX.",
                 field=key,
             )
 

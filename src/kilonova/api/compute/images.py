@@ -68,12 +68,12 @@ def list_metadata(ctx: Context, request: Request) -> Reply:
 
 
 def merge_metadata(ctx: Context, request: Request) -> Reply:
-    """POST /images/{image_id}/metadata.  Until: 2.38.  Keeps all other keys.  Errors: 400, 403 also over quota, 404."""
+    """POST /images/{image_id}/metadata.  Until: 2.38.  Keeps all other keys.  Errors: 400, 403 (also over quota), 404."""
     return Reply(200, {"metadata": _change(ctx, request, "metadata", lambda present, new: {**present, **new})})
 
 
 def replace_metadata(ctx: Context, request: Request) -> Reply:
-    """PUT /images/{image_id}/metadata.  Until: 2.38.  Errors: 400, 403 also over quota, 404."""
+    """PUT /images/{image_id}/metadata.  Until: 2.38.  Errors: 400, 403 (also over quota), 404."""
     return Reply(200, {"metadata": _change(ctx, request, "metadata", lambda _, new: new)})
 
 
@@ -86,7 +86,7 @@ def show_item(ctx: Context, request: Request) -> Reply:
 
 
 def set_item(ctx: Context, request: Request) -> Reply:
-    """PUT /images/{image_id}/metadata/{key}.  Until: 2.38.  Errors: 400, 403 also over quota, 404."""
+    """PUT /images/{image_id}/metadata/{key}.  Until: 2.38.  Errors: 400, 403 (also over quota), 404."""
     if request.path["key"] not in request.body["meta"]:
         raise InvalidRequest("Request body and URI mismatch: the body has another key than the path.", field="meta")
     _change(ctx, request, "meta", lambda present, new: {**present, **new})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that a host, server or flavor in a filter exists. Without them a misspelt name would cause an empty list."""
+"""Check that a host, server or flavor in a filter exists; a misspelt name would otherwise cause an empty list."""
 
 from sqlalchemy.engine import Connection
 

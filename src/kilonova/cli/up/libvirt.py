@@ -150,7 +150,7 @@ class LibvirtSide:
 
         ``serves``: whether the control process runs the host's agent.
         """
-        # Often only one host of such a cloud uses libvirt, so a resize must be possible on the same host.
+        # A private cloud often has only one libvirt host, so a resize must be possible on the same host.
         own: Sections = {"DEFAULT": {"allow_resize_to_same_host": True}}
         if self._metadata is not None:
             own = with_defaults(own, self._metadata.options())

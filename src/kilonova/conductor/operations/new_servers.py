@@ -187,7 +187,7 @@ class ServerStore:
                 count = self._database.write(write)
             except BaseException as error:
                 if not is_first:
-                    self._runner.begin([leader])  # a leader that has not begun to claim removes the stored servers
+                    self._runner.begin([leader])  # removes the stored servers: it has not begun to claim hosts
                 if isinstance(error, TAKEN_OVER):
                     raise Unavailable("The request was interrupted; send it again.") from error
                 raise

@@ -96,7 +96,7 @@ class SeqProbe:
             return int(cursor.fetchone()[0])
 
     def _through_libpq(self, result: Any) -> Any:
-        """Return a result of libpq, or raise its error. A psycopg cursor would take longer than the server's answer."""
+        """Return a result of libpq, or raise its error. A psycopg cursor costs more time than the query itself."""
         if result.status not in {PGRES_COMMAND_OK, PGRES_TUPLES_OK}:
             raise self._dialect.loaded_dbapi.OperationalError(result.error_message.decode(errors="replace"))
         return result

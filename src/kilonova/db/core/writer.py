@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The one writer of a process: runs all queued jobs in one transaction and commits once (group commit).
 
-Only one process writes to a database at a time: on SQLite by BEGIN IMMEDIATE, on a server because a transaction
-begins by locking the row of the change counter. So a job may read, decide and write without races.
+Only one process writes to a database at a time. On SQLite, BEGIN IMMEDIATE ensures this; on PostgreSQL and MariaDB,
+each transaction first locks the row of the change counter. So a job may read, decide and write without races.
 
 ::
 
@@ -129,7 +129,7 @@ class Writer:
         self._watch = watch
         self._announce = announce
         self._timeout_s = timeout_s
-        #: Number of writes that were committed, or may have been, although their callers got the outcome "unknown".
+        #: Number of writes whose callers got the outcome "unknown", although the writes may have been committed.
         self.unheard = 0
         self._queue: queue.SimpleQueue[_Job] = queue.SimpleQueue()
         #: Wakes the writer thread: jobs are queued (True), or the writer is closed (False).

@@ -109,7 +109,7 @@ class LookaheadCache:
 
 
 def _with_more_members(hosts: HostTable, spec: RequestSpec, rows: Sequence[int]) -> RequestSpec:
-    """Return the request with one more member of its server group on each host of ``rows``."""
+    """Return the request as if each host of ``rows`` ran one more member of its server group."""
     if spec.group is None:
         return spec
     members = dict(spec.group.hosts)

@@ -97,9 +97,9 @@ class Reader:
 class Readers:
     """All readers of settings in a cloud.
 
-    ``always``: names that are read regardless of the enabled rules. ``in_use``: names in use on flavors, images,
-    aggregates and hosts. ``complete``: True if ``in_use`` covers all flavors and images of the cloud. If False, a name
-    whose reading depends on its use on flavors or images is assumed to be read.
+    ``always``: names that are read regardless of the enabled rules. ``in_use``: names that flavors,
+    images, aggregates and hosts use. ``complete``: True if ``in_use`` covers all flavors and images of the cloud. If
+    False, a rule that reads a name only together with flavors or images is assumed to read it.
     """
 
     rules: tuple[Reader, ...]

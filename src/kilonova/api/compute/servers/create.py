@@ -43,7 +43,7 @@ _DRIVE_PROPERTY = "img_config_drive"
 
 
 def create_server(ctx: Context, request: Request) -> Reply:
-    """POST /servers.  Errors: 400, 403 also over quota."""
+    """POST /servers.  Errors: 400, 403 (also over quota)."""
     ctx.authorize("os_compute_api:servers:create")
     body = read_typed(CreateServers, request.body)
     asked = body.server

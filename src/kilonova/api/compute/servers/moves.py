@@ -48,7 +48,7 @@ _NEVER_FORCED = Version(2, 68)
 
 
 def resize(ctx: Context, request: Request) -> Reply:
-    """Resize a server.  Errors: 400, 403 also over quota, 404, 409 also if the server's host is down."""
+    """Resize a server.  Errors: 400, 403 (also over quota), 404, 409 also if the server's host is down."""
     instance = find_server(ctx, request.path["server_id"], f"{_SERVERS}:resize")
     stays = ctx.backend.settings.compute.allow_resize_to_same_host
     check_allowed(ctx, instance, "resize", None if stays else NEEDED["migrate"])
