@@ -128,7 +128,7 @@ def shares(connection: Connection) -> tuple[Taking, ...]:
 
 
 def take(tx: Transaction, takings: Sequence[Taking]) -> bool:
-    """Take all shares in order. Returns False if there are too few devices for all; the caller must then roll back."""
+    """Take the shares of ``takings`` in order. Return False if devices are missing; the caller must then roll back."""
     if not takings:
         return True
     before = _read(tx.connection, {taking.node_uuid for taking in takings})

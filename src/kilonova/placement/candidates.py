@@ -3,8 +3,8 @@
 
 ::
 
-       groups ─▶ for each group, its possible providers (P,) ─▶ the anchors with a possible provider for all groups (P,)
-              ─▶ lone anchors, and anchors with one possible candidate: on whole columns
+       groups ─▶ for each group, its possible providers (P,) ─▶ the anchors with a provider for each group (P,)
+              ─▶ anchors without other providers, or with only one candidate: computed on whole columns
               ─▶ other anchors: a search in one tree at a time, until enough candidates are found
 
     A group with a suffix takes all its resources from one provider. The group without suffix may take its classes from
@@ -32,7 +32,7 @@ from kilonova.placement.tree_search import TreeCandidate
 class Candidates:
     """The candidates of a query: first those of ``single``, then those of ``trees``.
 
-    ``single``: (N,) rows of providers that give the resources of all groups alone. ``totals``: the resources that a
+    ``single``: (N,) rows of providers each of which gives the resources of all groups. ``totals``: the resources that a
     candidate takes from such a provider. ``order``: a permutation of all candidates, or None to keep their order.
     ``summarised``: (M,) rows of the providers in the response's provider summaries.
     """

@@ -68,7 +68,7 @@ def list_metadata(ctx: Context, request: Request) -> Reply:
 
 
 def merge_metadata(ctx: Context, request: Request) -> Reply:
-    """POST /images/{image_id}/metadata.  Until: 2.38.  Keeps all other keys.  Errors: 400, 403 (also over quota), 404."""
+    """POST /images/{image_id}/metadata.  Until: 2.38.  Keeps other keys.  Errors: 400, 403 (also over quota), 404."""
     return Reply(200, {"metadata": _change(ctx, request, "metadata", lambda present, new: {**present, **new})})
 
 

@@ -52,7 +52,7 @@ def _options_in(file: str) -> Sequence[tuple[str, str]]:
     try:
         parser.read(file, encoding="utf-8")
     except (configparser.Error, UnicodeDecodeError):
-        return ()  # the file is valid, as oslo.config accepts it: skip a file that only configparser cannot read
+        return ()  # oslo.config has accepted the file, so it is valid; configparser cannot read it
     return [(section, name) for section in parser.sections() for name in parser[section]]
 
 

@@ -160,8 +160,8 @@ def _make_ports(services: Services, run: Run[BuildFacts]) -> Effect:
     with services.database.read() as connection:
         request = instance_networks.request_of(connection, run.instance_uuid)
         owner = network_steps.owner_of(services, connection, memo.instance, host)
-    # The network service may have carried out a request for an earlier host late, without a response, after the undo
-    # had removed the ports for that host. Then a port already exists.
+    # A port may exist already: a request for an earlier host that timed out may have been carried out after the undo
+    # had removed that host's ports.
     repeated = run.repeated or bool(run.facts.tried)
     made = network_steps.bind(
         services, run, lambda: ports.create_ports(services.network, owner, request, host, repeated=repeated)

@@ -122,7 +122,7 @@ class ServerWatch:
         self._sockets.clear()
 
     def connected(self, connection: Any) -> None:
-        """Register a driver's connection, to shut it down if the server hangs, until :meth:`closed` removes it."""
+        """Register a driver's connection, which is shut down if the server hangs. :meth:`closed` removes it."""
         with self._lock:
             self._sockets[id(connection)] = socket_of(connection)
             if self._thread is None and not self._is_closed:

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queries of a control process about a guest or a host, and the agents' answers, for which API requests wait (ADR 24).
+"""Queries that a control process sends about a guest or a host, and the agents' answers (ADR 24).
+
+API requests wait for the answers.
 
 Queries change nothing, so they may be lost or answered twice. ``question`` is the correlation id of a query and its
 answer. ``asker`` is the control process that receives the answer.

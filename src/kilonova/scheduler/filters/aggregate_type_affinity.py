@@ -14,7 +14,7 @@ KEY = "instance_type"
 
 @dataclass(frozen=True, slots=True)
 class AggregateTypeAffinityFilter:
-    """Keep hosts whose aggregates have no ``instance_type`` key, or list the flavor's name under this key.
+    """Keep a host if its aggregates have no ``instance_type`` key, or if the key lists the flavor's name.
 
     Shapes: one test per aggregate (A,), combined by OR for each host → (H,) bool.
     Source: spec SCHEDULER §3 #17.

@@ -211,7 +211,7 @@ class Judge:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A set of servers in an audit report, whose flavor, image and project are each among the listed ones."""
+    """A set of servers in an audit report: all that have one of these flavors, images and projects."""
 
     flavors: tuple[str, ...]
     images: tuple[str, ...]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Add the progress of usage audits by period."""
+"""Add a table with the progress of the usage audit of each period."""
 
 from typing import Any
 
