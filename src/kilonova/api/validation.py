@@ -55,7 +55,7 @@ class Compiled:
         return _refusal(error.absolute_path, error.instance, error.message)
 
     def _first_error(self, instance: Any) -> InvalidRequest:
-        """Return the error with the message of the fast validator, because jsonschema is too slow for large JSON values."""
+        """Return the error with the message of the fast validator; jsonschema is too slow for large JSON values."""
         found = self.first_found(instance)
         return _refusal(found.instance_path, found.instance, found.message)
 

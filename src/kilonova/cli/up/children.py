@@ -189,7 +189,7 @@ def _ended(children: Sequence[AnyWatched], timeout_s: float | None, signals: Wak
         poll.register(child.pidfd, select.POLLIN)
     ready = dict(poll.poll(None if timeout_s is None else max(0.0, timeout_s) * 1000))
     if signals is not None and signals.fileno() in ready:
-        signals.wait()  # returns at once, because a signal has arrived; the signal's handler may raise an exception here
+        signals.wait()  # returns at once, because a signal has arrived; the handler may raise an exception
     return [child for child in children if child.pidfd in ready]
 
 

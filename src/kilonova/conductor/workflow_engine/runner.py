@@ -267,7 +267,7 @@ class Runner:
         self._retries.wake(self._runs.awaiting(hosts))
 
     def look_at_suspected_strays(self) -> None:
-        """Send the queries about suspected stray guests that were postponed while this process did not hold its lease."""
+        """Send the queries about suspected stray guests that were postponed while this process had no lease."""
         self._suspected_strays.look_at_waiting()
 
     # --- interrupts ---------------------------------------------------------------------------------------------------
