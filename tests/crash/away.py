@@ -5,7 +5,7 @@
 final state must be that of an undisturbed run, that of the same workflow when this step fails, or the state before;
 nothing may be left on any host.
 
-python -m crash.away [--jobs N] [--sample N] [--seed N] [--only KIND] [--networks]
+python -m crash.away [--jobs N] [--sample N] [--seed N] [--only KIND]
 """
 
 import argparse
@@ -101,8 +101,7 @@ def _rest_without_host(cell: Cell, bus: AbsentHostBus) -> None:
 
 
 def _turn(cell: Cell) -> None:
-    cell.conductor.runner.retry_broken()
-    cell.conductor.runner.ask_overdue()
+    cloud.turn(cell)
     time.sleep(0.005)
 
 
@@ -153,10 +152,12 @@ def _regardless_of_hosts(world: Any, homes: set[str]) -> Any:
     def named(host: str | None) -> str | None:
         return host if host is None else "home" if host in homes else "other"
 
-    return [
-        [vm_state, named(host), flavor, power, sorted([named(name), seen] for name, seen in places), kinds, networks]
-        for vm_state, host, flavor, power, places, _moves, kinds, *networks in world
-    ]
+    found = []
+    for vm_state, host, flavor, power, places, _moves, kinds, *more in world:
+        interfaces = [[[network, created, named(port)] for network, created, port in each] for each in more]
+        guests = sorted([named(name), seen] for name, seen in places)
+        found.append([vm_state, named(host), flavor, power, guests, kinds, interfaces])
+    return found
 
 
 def try_case(ground: Ground, case: Case, number: int) -> Verdict:
@@ -190,8 +191,6 @@ def run(folder: Path, options: argparse.Namespace) -> int:
     global _GROUND  # noqa: PLW0603
     _GROUND = ground = Ground(folder)
     wanted = [course for course in courses() if course.why is None and options.only in {None, course.kind}]
-    if not options.networks:
-        wanted = [course for course in wanted if not course.starts.networks]
     if options.sample:
         wanted = _few(wanted, options)
     gc.freeze()
@@ -257,7 +256,6 @@ def main() -> int:
     parser.add_argument("--sample", type=int, default=0, help="run this many absences, chosen by the seed")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", choices=[*REGISTRY], help="run this workflow only")
-    parser.add_argument("--networks", action="store_true", help="also lose the hosts of servers with networks")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="kilonova-away-") as folder:
         return int(run(Path(folder), options) > 0)

@@ -63,16 +63,21 @@ def come_to_rest(cell: Cell, *, at_most_s: float = _AT_MOST_S) -> None:
     until = time.monotonic() + at_most_s
     while left := under_way(cell):
         assert time.monotonic() < until, f"stuck: {left}"
-        cell.conductor.runner.retry_broken()
-        cell.conductor.runner.ask_overdue()
-        if isinstance(cell.neutron, KeptNeutron):
-            cell.neutron.plug_bound()
-            cell.conductor.runner.look_for_events()
+        turn(cell)
         time.sleep(0.005)
     if isinstance(cell.neutron, KeptNeutron):
         cell.neutron.plug_bound()
     if cell.image_remover is not None:
         cell.image_remover.turn()
+
+
+def turn(cell: Cell) -> None:
+    """Do what a control process does periodically for its workflows, and plug the ports that are bound."""
+    cell.conductor.runner.retry_broken()
+    cell.conductor.runner.ask_overdue()
+    if isinstance(cell.neutron, KeptNeutron):
+        cell.neutron.plug_bound()
+        cell.conductor.runner.look_for_events()
 
 
 def under_way(cell: Cell, *, besides: str | None = None) -> list[str]:
