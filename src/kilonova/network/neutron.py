@@ -63,7 +63,10 @@ class Neutron:
             following: str | None = query
             while following is not None:
                 answer = self._json(_Call("GET", f"/{kind}{following}", token=token))
-                found += answer[_plural(kind)]
+                page = answer.get(_plural(kind))
+                if not isinstance(page, list):
+                    raise Unavailable(f"The network service answered without {_plural(kind)}.")
+                found += page
                 following = _next_page(answer, kind)
         return found
 
@@ -86,25 +89,25 @@ class Neutron:
         return self._json(_Call(method, path, body, token))
 
     def _resource(self, kind: str, call: _Call) -> Resource:
-        found: Resource = self._json(call)[_singular(kind)]
+        found = self._json(call).get(_singular(kind))
+        if not isinstance(found, dict):
+            raise Unavailable(f"The network service answered without the {_singular(kind)}.")
         return found
 
     def _json(self, call: _Call) -> Mapping[str, Any]:
         """Carry out a request and return the body of its response. Raises: the exception for an error response."""
-        answer = self._answer(call)
-        content = answer.content
-        try:
-            body: Any = orjson.loads(content) if content else {}
-        except orjson.JSONDecodeError:
-            body = None
-        if answer.status_code >= 300:
-            raise error_of(answer.status_code, body)
+        status, body = self._answer(call)
+        if status >= 300:
+            raise error_of(status, body)
         if not isinstance(body, dict):
-            raise Unavailable("The network service answered without JSON.")
+            raise Unavailable("The network service answered without JSON.", status=status)
         return body
 
-    def _answer(self, call: _Call) -> Any:
-        """Return the response, even if its status is an error. A GET request may be sent several times."""
+    def _answer(self, call: _Call) -> tuple[int, Any]:
+        """Return the status and body of the response, even if the status is an error.
+
+        A GET request is repeated if there is no response, or one that is not Neutron's own, such as a proxy's page.
+        """
         ends_at, pause = self._ends_at(), _PAUSE_S
         for left in reversed(range(1 + (self._retries if call.method == "GET" else 0))):
             is_last = not left or time.monotonic() + pause >= ends_at
@@ -115,8 +118,10 @@ class Neutron:
                 if is_last:
                     raise Unavailable("The network service cannot be reached.") from error
             else:
-                if is_last or answer.status_code not in _AWAY:
-                    return answer
+                status, body = answer.status_code, _body(call, answer.content)
+                is_away = status in _AWAY or (status < 300 and not isinstance(body, dict))
+                if is_last or not is_away:
+                    return status, body
             self._pause(pause)
             pause *= 2
         raise AssertionError("the last attempt returns or raises")
@@ -180,6 +185,16 @@ class Neutron:
         ends_at: float = time.monotonic() + self._session.timeout
         current = deadline.current()
         return ends_at if current is None or current.ends_at is None else min(ends_at, current.ends_at)
+
+
+def _body(call: _Call, content: bytes) -> Any:
+    """Return the JSON of a response; None if it has none. Only a request that reads needs content in its response."""
+    if not content:
+        return None if call.method == "GET" else {}
+    try:
+        return orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return None
 
 
 def _path(kind: str, resource_id: str) -> str:

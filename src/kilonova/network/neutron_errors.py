@@ -22,12 +22,17 @@ _CLASSES: Mapping[int, type[KilonovaError]] = {
     412: ConcurrentUpdate,
     413: OverQuota,
 }
+_NOT_FOUND = 404
 _OVER_QUOTA = "OverQuota"
 
 
 def error_of(status: int, body: Any) -> KilonovaError:
-    """Return the error for a response. ``body``: its JSON, or None if it has none."""
-    if status in {401, 408, 429} or status >= 500 or status < 400:
+    """Return the error for a response. ``body``: its JSON, or None if it has none.
+
+    A 404 without JSON is not Neutron's, but that of a proxy without Neutron: it does not mean that a resource is gone.
+    """
+    is_of_proxy = status == _NOT_FOUND and not isinstance(body, dict)
+    if status in {401, 408, 429} or status >= 500 or status < 400 or is_of_proxy:
         return Unavailable(f"The network service answered {status}.", status=status)
     kind, message = _explanation(body)
     of_status = _CLASSES.get(status, InvalidRequest)

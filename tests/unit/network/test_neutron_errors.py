@@ -51,11 +51,19 @@ def test_failures_do_not_show_the_body(status: int) -> None:
             {"code": 404, "title": "Not Found", "message": "The resource could not be found.<br /><br />"},
             "The resource could not be found.<br /><br />",
         ),
-        (None, "The network service answered 404."),
-        ([1], "The network service answered 404."),
         ({"NeutronError": 7}, "The network service answered 404."),
         ({"NeutronError": {"message": None}}, "The network service answered 404."),
     ],
 )
 def test_other_bodies(body: Any, message: str) -> None:
     assert error_of(404, body).message == message
+
+
+@pytest.mark.parametrize("body", [None, [1], "gone"])
+def test_a_404_of_a_proxy_does_not_say_that_a_resource_is_gone(body: Any) -> None:
+    error = error_of(404, body)
+    assert (type(error), error.message) == (Unavailable, "The network service answered 404.")
+
+
+def test_a_refusal_without_json_is_still_a_refusal() -> None:
+    assert (type(error_of(409, None)), type(error_of(414, None))) == (Conflict, InvalidRequest)
