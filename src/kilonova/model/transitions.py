@@ -221,7 +221,8 @@ TRANSITIONS: Mapping[str, Transition] = {
     ),
     "change-password": Transition("changePassword", _only(S.ACTIVE), shown=(T.UPDATING_PASSWORD,)),
     "attach-interface": Transition("attach_interface", _only(S.ACTIVE, S.PAUSED, S.STOPPED)),
-    "detach-interface": Transition("detach_interface", _only(S.ACTIVE, S.PAUSED, S.STOPPED)),
+    # A paused guest cannot release a device, so a detach would fail on its host.
+    "detach-interface": Transition("detach_interface", _only(S.ACTIVE, S.STOPPED)),
     "crash-dump": Transition("trigger_crash_dump", _only(S.ACTIVE, S.PAUSED, S.RESCUED, S.RESIZED, S.ERROR)),
 }
 

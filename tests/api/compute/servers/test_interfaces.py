@@ -178,6 +178,19 @@ def test_wrong_states_and_locks(control: Control, neutron: FakeNeutron, network:
     assert ports(neutron, server) == [port]
 
 
+def test_a_paused_server_gets_an_interface_but_releases_none(
+    control: Control, neutron: FakeNeutron, network: str, server: str
+) -> None:
+    (port,) = ports(neutron, server)
+    assert control.member.post(f"/servers/{server}/action", {"pause": None}).status == 202
+    control.settle()
+    assert attach(control, server, net_id=network).status == 200
+    answer = control.member.delete(f"/servers/{server}/os-interface/{port}")
+    message = f"Cannot 'detach_interface' instance {server} while it is in vm_state paused"
+    assert (answer.status, answer.body["conflictingRequest"]["message"]) == (409, message)
+    assert len(ports(neutron, server)) == 2
+
+
 @pytest.mark.parametrize(
     ("asked", "since"),
     [
