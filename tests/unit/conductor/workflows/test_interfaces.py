@@ -48,13 +48,12 @@ def action(cell: Cell, uuid: str, request_id: str) -> list[tuple[str, str | None
         return [(event.event, event.result) for event in instance_actions.events(connection, uuid, request_id)]
 
 
-@pytest.mark.parametrize("before", ["stop", "pause", None])
-def test_a_server_gets_another_port_and_loses_it_again(server: Attached, before: str | None) -> None:
+@pytest.mark.parametrize(("before", "then"), [("stop", None), ("pause", "unpause"), (None, None)])
+def test_a_server_gets_another_port_and_loses_it_again(server: Attached, before: str | None, then: str | None) -> None:
     cell, neutron, uuid, private = server
     if before is not None:
         cell.power(uuid, before)
         cell.work_off()
-    state = cell.instance(uuid).vm_state
     cell.attach(uuid, RequestedNetwork(network_id=private, address="10.1.0.77"))
     cell.work_off()
     _, new = cell.interfaces(uuid)
@@ -63,6 +62,10 @@ def test_a_server_gets_another_port_and_loses_it_again(server: Attached, before:
     assert plugged(cell, uuid) == tuple(vif.port_id for vif in cell.interfaces(uuid))
     assert action(cell, uuid, "req-attach") == [("compute_attach_interface", "Success")]
     check_networks(cell)
+    if then is not None:
+        cell.power(uuid, then)
+        cell.work_off()
+    state = cell.instance(uuid).vm_state
     cell.detach(uuid, new.port_id)
     cell.work_off()
     assert len(neutron.ports_of(uuid)) == 1
