@@ -14,12 +14,14 @@ from agents.hostile import Attacker
 from kilonova.identifiers import new_uuid
 from kilonova.messaging.codec import Envelope, encode
 from kilonova.messaging.messages import (
+    AskMetadata,
     DestroyGuest,
     GuestsFound,
     Heartbeat,
     HostsRegistered,
     HostsStarted,
     MigrationProgress,
+    PostPassword,
     StepId,
     StepReply,
     StepState,
@@ -167,6 +169,20 @@ AT_CONTROL = (
         "call its hypervisor as another's host",
         lambda a: a.publish(started(a, node=a.victim.host)),
         "which is a host of another agent",
+    ),
+    Dropped(
+        "metadata of another's guest",
+        lambda a: a.publish(asked(AskMetadata(a.victim.host, *a.victim.guest))),
+        _FOREIGN_HOST,
+    ),
+    Dropped(
+        "password of another's guest",
+        lambda a: a.publish(asked(PostPassword(a.victim.host, *a.victim.guest, password="mine"))),
+        _FOREIGN_HOST,
+    ),
+    Dropped(
+        "password of another's guest, as one of its own",
+        lambda a: a.publish(asked(PostPassword(a.host, *a.victim.guest, password="mine"))),
     ),
     # Steps of another, told of its own host: captured ids and guessed ones.
     Dropped("reply to another's step", lambda a: a.publish(reply(a, a.host)), "is for another host or server"),

@@ -29,7 +29,10 @@ MARKER = "There is no message 'Marker'"
 
 @dataclass(frozen=True)
 class Victim:
-    """``server`` runs on ``host``; ``moving`` is at ``step``, which the agent of ``host`` carries out."""
+    """``server`` runs on ``host``; ``moving`` is at ``step``, which the agent of ``host`` carries out.
+
+    ``guest``: network, address and MAC address of ``server``.
+    """
 
     agent: str
     host: str
@@ -37,6 +40,7 @@ class Victim:
     server: str
     moving: str
     step: StepId
+    guest: tuple[str, str, str] = ("net", "10.1.0.9", "fa:16:3e:00:00:01")
 
 
 @dataclass

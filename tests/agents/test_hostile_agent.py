@@ -18,10 +18,13 @@ import sqlalchemy as sa
 from agents.attempts import AT_CONTROL, AT_THE_BROKER, Dropped, Refused, asked
 from agents.cloud import AgentCloud
 from agents.hostile import MARKER, Attacker, Victim, rows
-from kilonova.db import enrolment
+from kilonova.db import enrolment, instance_networks
 from kilonova.db.core import tables as t
 from kilonova.identifiers import new_uuid
-from kilonova.messaging.messages import Heartbeat, HostsStarted, StepId
+from kilonova.messaging.bus import Sender
+from kilonova.messaging.codec import Envelope
+from kilonova.messaging.messages import AskMetadata, GuestMetadata, Heartbeat, HostsStarted, StepId
+from kilonova.model.network_info import FixedAddress, Vif, VifNetwork, VifSubnet
 from support.broker import Broker
 from support.database_servers import DatabaseServer
 from support.waiting import wait_until
@@ -66,7 +69,15 @@ def victim(cloud: AgentCloud) -> Victim:
     with control.process.database.read() as connection:
         session = connection.execute(sa.select(t.host_agents.c.process).where(t.host_agents.c.host == "east")).scalar()
     host = moving["OS-EXT-SRV-ATTR:host"]
-    return Victim(cloud.names[0], host, str(session), server["id"], moving["id"], found)
+    victim = Victim(cloud.names[0], host, str(session), server["id"], moving["id"], found)
+    control.process.database.write(lambda tx: instance_networks.store_info(tx, server["id"], (interface(victim),)))
+    return victim
+
+
+def interface(victim: Victim) -> Vif:
+    network, address, mac = victim.guest
+    subnet = VifSubnet(id="sub", cidr="10.1.0.0/24", version=4, addresses=(FixedAddress(address),))
+    return Vif(port_id="port", mac=mac, network=VifNetwork(id=network, label="n"), subnets=(subnet,))
 
 
 @pytest.fixture
@@ -116,6 +127,21 @@ def test_what_is_tried_again_and_again_is_one_line(
     attacker.mark()
     wait_until(lambda: MARKER in caplog.text, "all was read")
     assert sum(attacker.name in record.getMessage() for record in caplog.records) == 2  # with the marker
+
+
+def test_the_metadata_of_a_guest_go_to_the_agent_of_its_host_only(cloud: AgentCloud, attacker: Attacker) -> None:
+    victim = attacker.victim
+    with cloud.control.process.database.read() as connection:
+        host = connection.execute(sa.select(t.instances.c.host).where(t.instances.c.uuid == victim.server)).scalar()
+    answer = cloud.control.process.conductor.answer(AskMetadata(str(host), *victim.guest), Sender(victim.agent))
+    assert isinstance(answer, GuestMetadata)
+    assert answer.found
+    attacker.publish(asked(AskMetadata(str(host), *victim.guest)))
+    attacker.publish(asked(AskMetadata(attacker.host, *victim.guest)))
+    got: list[Envelope] = []
+    wait_until(lambda: got.extend(attacker.answers()) or got, "an answer")
+    settle(cloud)
+    assert [each.message for each in (*got, *attacker.answers())] == [GuestMetadata(found=False)]
 
 
 def test_a_revoked_agent_is_not_heard_and_its_session_ends(

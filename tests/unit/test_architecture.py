@@ -46,8 +46,8 @@ ALLOWED: dict[str, set[str]] = {
         "network", "periodic",
     },
     "compute": {
-        "config", "guest_metadata", "lease", "messaging", "model", "scenario", "errors", "identifiers", "periodic",
-        "process_parts",
+        "config", "guest_metadata", "lease", "logs", "messaging", "model", "scenario", "errors", "identifiers",
+        "periodic", "process_parts",
     },
     "metrics": {"conductor", "db", "errors"},
     "notifications": {"clock", "conductor", "db", "errors", "identifiers", "logs", "model", "periodic"},

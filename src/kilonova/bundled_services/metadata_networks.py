@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read from the databases of OVN and Open vSwitch which networks have guests that need the metadata service."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from kilonova.bundled_services.ovsdb_client import Row
 
@@ -16,26 +16,16 @@ _PREFIX = "neutron-"
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
-    """A server whose guest can request metadata. ``project``: id of its project."""
-
-    server: str
-    project: str
-
-
-@dataclass(frozen=True, slots=True)
 class MetadataNetwork:
     """A network with guests on this host.
 
-    ``port``, ``mac``, ``cidrs``: Neutron's port for the metadata service, with its addresses. ``askers``: address of a
-    guest → its server.
+    ``port``, ``mac``, ``cidrs``: Neutron's port for the metadata service, with its addresses.
     """
 
     id: str
     port: str
     mac: str
     cidrs: tuple[str, ...]
-    askers: Mapping[str, Asker] = field(default_factory=dict, compare=False)
 
 
 def networks_of(
@@ -54,17 +44,8 @@ def networks_of(
         addresses = _texts(own["addresses"])
         if addresses and (cidrs := tuple(own["external_ids"].get("neutron:cidrs", "").split())):
             network = str(switch["name"]).removeprefix(_PREFIX)
-            found.append(MetadataNetwork(network, own["name"], addresses[0].split()[0], cidrs, _askers(guests)))
+            found.append(MetadataNetwork(network, own["name"], addresses[0].split()[0], cidrs))
     return tuple(found)
-
-
-def _askers(guests: Iterable[Row]) -> dict[str, Asker]:
-    found = {}
-    for port in guests:
-        ids = port["external_ids"]
-        asker = Asker(ids["neutron:device_id"], ids.get("neutron:project_id", ""))
-        found.update({cidr.partition("/")[0]: asker for cidr in ids.get("neutron:cidrs", "").split()})
-    return found
 
 
 def _members(value: object) -> tuple[str, ...]:

@@ -1,77 +1,98 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forwards requests for metadata from the guests of one network to Kilonova; signed headers name the guest's server."""
+"""Forwards requests for metadata from the guests of one network to the agent of the host, over a Unix socket.
 
-import hashlib
-import hmac
+The forwarded request names the network, the source address and the MAC address of the guest. It contains no header of
+the guest, so a guest cannot pretend to be another one.
+"""
+
 import http.client
 import logging
+import socket
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote, urlsplit
-
-from kilonova.bundled_services.metadata_networks import Asker
+from urllib.parse import quote
 
 LOG = logging.getLogger(__name__)
 _TIMEOUT_S = 20.0
 #: User data have 64 KiB at most, and no other answer is larger.
 _MOST_BYTES = 1 << 20
+#: Largest body that is forwarded. Passwords, which guests post, are smaller.
+MOST_POSTED = 2048
+_FORWARDED = frozenset({"GET", "HEAD", "POST"})
+_RETRY_AFTER = "Retry-After"
+Headers = list[tuple[str, str]]
+Answer = tuple[int, Headers, bytes]
+
+
+class _LocalConnection(http.client.HTTPConnection):
+    """HTTP connection to the Unix socket at ``path``."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__("agent", timeout=_TIMEOUT_S)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(_TIMEOUT_S)
+        self.sock.connect(self._path)
 
 
 @dataclass(frozen=True, slots=True)
-class Metadata:
-    """The metadata API of Kilonova. ``url``: its address. ``secret``: the secret with which requests are signed."""
+class HostAgent:
+    """The agent of the host, which listens at the Unix socket ``path``."""
 
-    url: str
-    secret: str = field(repr=False)
+    path: str
 
-    def get(self, asker: Asker, path: str, address: str) -> tuple[int, str, bytes]:
-        """Return status, content type and body of the answer for a guest. Raises: OSError, HTTPException."""
-        where = urlsplit(self.url)
-        connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=_TIMEOUT_S)
-        headers = {
-            "X-Instance-ID": asker.server,
-            "X-Tenant-ID": asker.project,
-            "X-Instance-ID-Signature": self.signature(asker.server),
-            "X-Forwarded-For": address,
-        }
+    def ask(self, method: str, path: str, body: bytes, guest: dict[str, str]) -> Answer:
+        """Return status, headers and body of the answer. ``guest``: headers that name the guest.
+
+        Raises: OSError, HTTPException.
+        """
+        connection = _LocalConnection(self.path)
         try:
-            connection.request("GET", quote(path.encode("latin-1")), headers=headers)
+            connection.request(method, quote(path.encode("latin-1")), body or None, guest)
             answer = connection.getresponse()
-            return answer.status, answer.getheader("Content-Type", "text/plain"), answer.read(_MOST_BYTES)
+            headers = [("Content-Type", answer.getheader("Content-Type", "text/plain"))]
+            if after := answer.getheader(_RETRY_AFTER):
+                headers.append((_RETRY_AFTER, after))
+            return answer.status, headers, answer.read(_MOST_BYTES)
         finally:
             connection.close()
-
-    def signature(self, server: str) -> str:
-        return hmac.new(self.secret.encode(), server.encode(), hashlib.sha256).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Relay:
-    """WSGI application. ``find``: returns the server that has an address in the network, or None."""
+    """WSGI application. ``network``: id of the network. ``mac_of``: returns the MAC address that has an address."""
 
-    metadata: Metadata
-    find: Callable[[str], Asker | None]
+    agent: HostAgent
+    network: str
+    mac_of: Callable[[str], str]
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        status, kind, body = self._answer(environ)
-        headers = [("Content-Type", kind), ("Content-Length", str(len(body)))]
+        status, headers, body = self._answer(environ)
+        headers.append(("Content-Length", str(len(body))))
         start_response(f"{status} {http.client.responses.get(status, 'Unknown')}", headers)
         return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
 
-    def _answer(self, environ: dict[str, Any]) -> tuple[int, str, bytes]:
-        if environ["REQUEST_METHOD"] not in {"GET", "HEAD"}:
+    def _answer(self, environ: dict[str, Any]) -> Answer:
+        method, address = environ["REQUEST_METHOD"], environ.get("REMOTE_ADDR", "").partition("%")[0]
+        if method not in _FORWARDED:
             return _refusal(405)
-        address = environ.get("REMOTE_ADDR", "")
-        asker = self.find(address)
-        if asker is None:
-            return _refusal(404)
+        body = environ["wsgi.input"].read(MOST_POSTED) if method == "POST" else b""
+        guest = {"X-Kilonova-Network": self.network, "X-Kilonova-Address": address}
+        if mac := self.mac_of(address):
+            guest["X-Kilonova-Mac"] = mac
         try:
-            return self.metadata.get(asker, environ.get("PATH_INFO", "/") or "/", address)
+            sent = "GET" if method == "HEAD" else method
+            return self.agent.ask(sent, environ.get("PATH_INFO", "/") or "/", body, guest)
         except (OSError, http.client.HTTPException) as error:
-            LOG.warning("Metadata of server %s cannot be read: %s", asker.server, error)
+            LOG.warning("The agent of this host does not answer a request for metadata: %s", error)
             return _refusal(503)
 
 
-def _refusal(status: int) -> tuple[int, str, bytes]:
-    return status, "text/plain; charset=UTF-8", f"{status} {http.client.responses[status]}\n".encode()
+def _refusal(status: int) -> Answer:
+    headers = [("Content-Type", "text/plain; charset=UTF-8")]
+    if status == 503:
+        headers.append((_RETRY_AFTER, "1"))
+    return status, headers, f"{status} {http.client.responses[status]}\n".encode()

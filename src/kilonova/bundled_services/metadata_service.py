@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Process of the metadata service of real guests: it listens at 169.254.169.254 in every network with a guest.
+"""Process of the metadata service of real guests: it listens in every network with a guest.
 
 ::
 
-    guest ── br-int ── veth pair ── namespace of its network: Relay ── loopback ── Kilonova's metadata API
+    guest ── br-int ── veth pair ── namespace of its network: Relay ── Unix socket ── agent of the host
 
-The process follows the databases of OVN and Open vSwitch. It stores nothing: a new process creates all namespaces
-again.
+The process has no credentials, and no connection to the control plane: the agent asks the control plane. The process
+follows the databases of OVN and Open vSwitch. It stores nothing: a new process creates all namespaces again.
 """
 
 import argparse
@@ -15,13 +15,12 @@ import os
 import select
 import socket
 import time
-from functools import partial
 from pathlib import Path
 
 from kilonova.bundled_services.host_network import run, try_run
 from kilonova.bundled_services.metadata_namespace import DEVICE_PREFIX, MetadataNamespace
-from kilonova.bundled_services.metadata_networks import NORTHBOUND, SWITCH, Asker, MetadataNetwork, networks_of
-from kilonova.bundled_services.metadata_relay import Metadata, Relay
+from kilonova.bundled_services.metadata_networks import NORTHBOUND, SWITCH, MetadataNetwork, networks_of
+from kilonova.bundled_services.metadata_relay import MOST_POSTED, HostAgent, Relay
 from kilonova.bundled_services.ovsdb_client import OvsdbClient
 from kilonova.bundled_services.settings import MetadataSettings, load_metadata
 from kilonova.errors import KilonovaError
@@ -30,7 +29,7 @@ from kilonova.server.server import Server
 
 LOG = logging.getLogger(__name__)
 _THREADS = 2
-_LIMITS = Limits(head=8 * KIB, body=KIB, connections=64, head_s=5.0, idle_s=15.0, write_s=15.0, stop_s=0.5)
+_LIMITS = Limits(head=8 * KIB, body=MOST_POSTED, connections=64, head_s=5.0, idle_s=15.0, write_s=15.0, stop_s=0.5)
 _RETRY_S = 1.0
 _UNIX = "unix:"
 
@@ -47,10 +46,9 @@ class MetadataService:
 
     def __init__(self, settings: MetadataSettings) -> None:
         self._settings = settings
-        self._metadata = Metadata(settings.url, settings.secret)
+        self._agent = HostAgent(settings.agent)
         self._vsctl = ("ovs-vsctl", f"--db={settings.switch}", "--timeout=20")
         self._namespaces: dict[str, tuple[MetadataNamespace, Server]] = {}
-        self._networks: dict[str, MetadataNetwork] = {}
 
     def run(self) -> None:
         """Serve until the process is killed."""
@@ -102,9 +100,9 @@ class MetadataService:
         """
         switches, ports = (north.read(table, columns) for table, columns in NORTHBOUND.items())
         networks = networks_of(switches, ports, switch.read("Interface", SWITCH["Interface"]))
-        self._networks = {network.id: network for network in networks}
+        wanted = {network.id: network for network in networks}
         for known, (namespace, server) in list(self._namespaces.items()):
-            if self._networks.get(known) != namespace.network:
+            if wanted.get(known) != namespace.network:
                 del self._namespaces[known]
                 server.stop()
                 namespace.close()
@@ -120,17 +118,13 @@ class MetadataService:
         except (KilonovaError, OSError) as error:
             LOG.warning("The metadata service of network %s cannot be started: %s", network.id, error)
             return False
-        relay = Relay(self._metadata, partial(self._find, network.id))
-        server = Server(relay, namespace.listener, _LIMITS, _THREADS)
+        relay = Relay(self._agent, network.id, namespace.mac_of)
+        server = Server(relay, namespace.listeners[0], _LIMITS, _THREADS)
         server.start()
+        server.accept_also_from(namespace.listeners[1:])
         self._namespaces[network.id] = namespace, server
         LOG.info("Metadata are served in network %s", network.id)
         return True
-
-    def _find(self, network: str, address: str) -> Asker | None:
-        """Return the server whose guest has an address in a network."""
-        known = self._networks.get(network)
-        return None if known is None else known.askers.get(address)
 
 
 def _without_ids(tables: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:

@@ -98,11 +98,15 @@ class Ovn:
         """The network namespace for libvirtd."""
         return GuestNetwork(self.network.file, Path(self._run))
 
-    def metadata_settings(self, url: str, secret: str) -> MetadataSettings:
-        """Return the settings of the metadata service. ``url``, ``secret``: those of Kilonova's metadata API."""
+    @property
+    def agent(self) -> str:
+        """Path of the socket at which the host's agent answers the metadata service."""
+        return f"{self._run}/agent.sock"
+
+    def metadata_settings(self) -> MetadataSettings:
+        """Return the settings of the metadata service."""
         return MetadataSettings(
-            url=url,
-            secret=secret,
+            agent=self.agent,
             northbound=self.northbound,
             switch=self._switch,
             namespace=self.network.name,

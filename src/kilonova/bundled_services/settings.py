@@ -96,13 +96,12 @@ class NeutronSettings:
 class MetadataSettings:
     """Settings of the metadata service of real guests.
 
-    ``url``: address of Kilonova's metadata API; ``secret``: the secret with which requests to this API are signed.
+    ``agent``: path of the socket of the host's agent, which answers requests.
     ``northbound``, ``switch``: connections to the databases of OVN and Open vSwitch. ``namespace``: name of the network
     namespace of the guests. ``control``: path of the socket on which the service listens when it is ready.
     """
 
-    url: str
-    secret: str
+    agent: str
     northbound: str
     switch: str
     namespace: str

@@ -11,8 +11,8 @@ from kilonova.compute.resource_timer import ResourceTimer
 from kilonova.compute.sessions import Sessions
 from kilonova.lease import Lease
 from kilonova.messaging.bus import AgentBus
-from kilonova.periodic import PeriodicPart, PeriodicThread
-from kilonova.process_parts import PartOf, ProcessParts
+from kilonova.periodic import PeriodicThread
+from kilonova.process_parts import Part, PartOf, ProcessParts
 
 LOG = logging.getLogger(__name__)
 #: Seconds between two attempts to send a heartbeat or to begin a session while the process does not hold the lease.
@@ -35,7 +35,7 @@ class AgentProcess:
     ``lease``: tells the ``agents`` whether they may act. ``interval_s``: seconds between heartbeats.
     ``power``: reports the power states of guests at the start of a session and periodically.
     ``resources_s``: seconds between two checks for changed hypervisors; negative disables the check.
-    ``others``: further parts of the process that have periodic tasks.
+    ``others``: further parts of the process.
     """
 
     def __init__(
@@ -47,12 +47,12 @@ class AgentProcess:
         power: PowerReports,
         *,
         resources_s: float = -1.0,
-        others: Sequence[PeriodicPart] = (),
+        others: Sequence[Part] = (),
     ) -> None:
         self._agents = tuple(agents)
         self._bus = bus
         self._lease = lease
-        self._periodic = (*others, power)
+        self._others = (*others, power)
         self._sessions = Sessions(agents, bus, lease, interval_s, on_begun=power.came_up)
         self._resources = ResourceTimer(bus, agents, lambda: self._sessions.session, resources_s)
         self._thread = PeriodicThread(
@@ -76,7 +76,7 @@ class AgentProcess:
             for agent in self._agents:
                 parts.opened(f"agent of {agent.host}", agent.stop)
             parts.start(self._resources)
-            for part in self._periodic:
+            for part in self._others:
                 parts.start(part)
             parts.start(PartOf("sessions", self._thread.start, self._thread.ask_to_stop))
 

@@ -45,6 +45,7 @@ from kilonova.messaging.bus import ConductorBus, DeclinedError, Sender
 from kilonova.messaging.codec import OLDEST
 from kilonova.messaging.messages import (
     Answer,
+    AskMetadata,
     CachedImages,
     ConductorMessage,
     ConsoleAddress,
@@ -56,6 +57,7 @@ from kilonova.messaging.messages import (
     HostsRegistered,
     HostsStarted,
     MigrationProgress,
+    PostPassword,
     PowerStates,
     PowerStatesAnswer,
     Question,
@@ -257,6 +259,8 @@ class Conductor:
                 return self._register(question, sender)
             case Heartbeat():
                 return self._note_heartbeat(question, sender)
+            case AskMetadata() | PostPassword():
+                return self.operations.guest_metadata.answer(question)
 
     def _register(self, message: HostsStarted, sender: Sender) -> HostsRegistered:
         """Register starting hypervisors. The answer names the guests that their agents have to remove or restore.

@@ -12,6 +12,7 @@ from kilonova.config.host_resources import HostResourceSettings
 from kilonova.config.images import ImageCacheSettings
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.config.log import LogSettings
+from kilonova.config.metadata import MetadataSettings
 from kilonova.config.rabbit import RabbitSettings
 
 
@@ -36,5 +37,6 @@ class AgentSettings:
     libvirt: LibvirtSettings = field(default_factory=LibvirtSettings)
     host_resources: HostResourceSettings = field(default_factory=HostResourceSettings)
     log: LogSettings = field(default_factory=LogSettings)
+    metadata: MetadataSettings = field(default_factory=MetadataSettings)
     needless: tuple[str, ...] = ()
     options_of: Callable[[type[Any]], Mapping[str, Any]] = _no_options

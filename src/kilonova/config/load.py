@@ -16,6 +16,7 @@ from kilonova.config.host_resources import HostResourceSettings
 from kilonova.config.images import ImageCacheSettings
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.config.log import LogSettings
+from kilonova.config.metadata import MetadataSettings
 from kilonova.config.rabbit import RabbitSettings
 from kilonova.config.scheduler import read_scheduler
 from kilonova.config.section import read_section
@@ -26,6 +27,7 @@ from kilonova.errors import ConfigurationError
 #: whole cloud.
 _NEEDLESS = (
     ("database", "connection"),
+    ("neutron", "metadata_proxy_shared_secret"),
     *((section, "password") for section in ("keystone_authtoken", "neutron", "service_user")),
 )
 
@@ -56,6 +58,7 @@ def load_agent_settings(files: Sequence[str]) -> AgentSettings:
             libvirt=read_section(LibvirtSettings, conf),
             host_resources=read_section(HostResourceSettings, conf),
             log=read_section(LogSettings, conf),
+            metadata=read_section(MetadataSettings, conf),
             needless=tuple(f"[{group}] {name}" for group, name in _NEEDLESS if _is_set(conf, group, name)),
             options_of=conf.options_of,
         )

@@ -23,6 +23,7 @@ from kilonova.config.ineffective import INEFFECTIVE
 from kilonova.config.keystone import KeystoneSettings
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.config.log import LogSettings
+from kilonova.config.metadata import MetadataSettings
 from kilonova.config.neutron import NeutronSettings
 from kilonova.config.notifications import NotificationSettings
 from kilonova.config.operator import OperatorSettings
@@ -60,6 +61,7 @@ class Settings:
     keystone: KeystoneSettings = field(default_factory=KeystoneSettings)
     libvirt: LibvirtSettings = field(default_factory=LibvirtSettings)
     log: LogSettings = field(default_factory=LogSettings)
+    metadata: MetadataSettings = field(default_factory=MetadataSettings)
     neutron: NeutronSettings = field(default_factory=NeutronSettings)
     notifications: NotificationSettings = field(default_factory=NotificationSettings)
     operator: OperatorSettings = field(default_factory=OperatorSettings)

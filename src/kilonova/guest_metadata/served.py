@@ -44,6 +44,11 @@ def find(files: Mapping[str, bytes], path: str) -> bytes | None:
     return None
 
 
+def content_type(path: str) -> str:
+    """Return the media type of the content at a path."""
+    return "application/json" if path.endswith(".json") else "text/plain"
+
+
 def _openstack(files: Mapping[str, bytes], path: str) -> bytes | None:
     if path in files:
         return files[path]

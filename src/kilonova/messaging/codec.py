@@ -19,7 +19,7 @@ Each version, and what was added with it:
       a guest before a rescue or a move
  7    ``CallOff``: cancels the order of a step that was interrupted before the order arrived (ADR 18)
  8    the abilities of hypervisor drivers, in the reports of agents
- 9    network interfaces of guests, ``AttachInterface`` and ``DetachInterface``
+ 9    network interfaces of guests, ``AttachInterface`` and ``DetachInterface``; metadata and passwords of guests
 ====  ==================================================================
 """
 

@@ -81,7 +81,7 @@ class Connection:
 
     __slots__ = (
         "address", "base", "begun", "gone", "head_bytes", "held", "host", "in_body", "in_head", "is_closed", "kept",
-        "lock", "looked_at", "out", "parser", "phase", "raw_bytes", "ready", "refused", "request",
+        "largest", "lock", "looked_at", "out", "parser", "phase", "raw_bytes", "ready", "refused", "request",
         "since", "sock", "streaming", "tls", "until",
     )  # fmt: skip
 
@@ -294,12 +294,15 @@ class Connection:
         self.in_body = True
         request.admitted = limits.probe_path is None or not request.has_token
         is_stream = limits.streams is not None and limits.streams(request.method, request.path)
-        if limits.token_needed and not (request.has_token or (is_stream and request.has_authorization)):
+        without_token = limits.tokenless(request.method, request.path)
+        may_send = request.has_token or without_token or (is_stream and request.has_authorization)
+        self.largest = without_token or limits.body_of(request.path)
+        if limits.token_needed and not may_send:
             self._ask_without_body(401)
             raise _Enough
         if is_stream:
             self.streaming, request.streamed, request.admitted = request, True, True
-        elif request.length > limits.body_of(request.path):
+        elif request.length > self.largest:
             self._ask_without_body(413)
             raise _Enough
 
@@ -318,7 +321,7 @@ class Connection:
             request.body += part
         else:
             request.body = part
-        if not request.streamed and len(request.body) > self.host.limits.body_of(request.path):
+        if not request.streamed and len(request.body) > self.largest:
             self._ask_without_body(413)
             raise _Enough
 

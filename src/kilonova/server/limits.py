@@ -19,6 +19,7 @@ class Limits:
     unknown. ``streams``: function that returns, for a method and a path, whether the application reads the body while
     it arrives. A streamed body has no size limit, at most ``max_streams`` are read concurrently, and the header
     ``Authorization`` is accepted in place of a token.
+    ``tokenless``: function that returns, for a method and a path, the largest body that is read without a token.
     """
 
     head: int = 64 * KIB
@@ -39,6 +40,7 @@ class Limits:
     probe_path: str | None = None
     streams: Callable[[str, str], bool] | None = None
     max_streams: int = 4
+    tokenless: Callable[[str, str], int] = lambda _method, _path: 0
 
     def body_of(self, path: str) -> int:
         """Return the maximum size of a body for ``path``."""

@@ -6,6 +6,7 @@ import resource
 import socket
 import ssl
 import time
+from pathlib import Path
 
 from kilonova.errors import ConfigurationError, Unavailable
 
@@ -39,6 +40,24 @@ def listen(host: str, port: int, name: str) -> socket.socket:
         else:
             listener.setblocking(False)
             return listener
+
+
+def listen_locally(path: str, name: str) -> socket.socket:
+    """Listen on a Unix socket that only this user can use. A socket of an ended process at the path is replaced.
+
+    ``name``: the path's option, for errors. Raises: Unavailable.
+    """
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        Path(path).unlink(missing_ok=True)
+        listener.bind(path)
+        Path(path).chmod(0o600)
+        listener.listen(_BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise Unavailable(f"{name}: {path} cannot be used: {error.strerror or error}.") from error
+    listener.setblocking(False)
+    return listener
 
 
 def listen_together(host: str, port: int, name: str, count: int) -> tuple[socket.socket, ...]:

@@ -67,7 +67,7 @@ class Server:
         self._received = self._unsent = 0
         self._streams = threading.BoundedSemaphore(limits.max_streams)
         self._workers: list[threading.Thread] = []
-        host, port = listener.getsockname()[:2]
+        host, port = _host_and_port(listener.getsockname())
         self._base = {
             "SCRIPT_NAME": "",
             "SERVER_NAME": str(host),
@@ -174,7 +174,7 @@ class Server:
         try:
             for _ in range(_ACCEPTED_AT_ONCE):
                 sock, address = listener.accept()
-                connection = self._connect(sock, address)
+                connection = self._connect(sock, _host_and_port(address))
                 if connection is not None:
                     accepted.append(connection)
         except BlockingIOError:
@@ -199,7 +199,8 @@ class Server:
                 sock.close()
                 return None
         sock.setblocking(False)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if sock.family != socket.AF_UNIX:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self._tls is not None:
             try:
                 sock = self._tls.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
@@ -360,6 +361,11 @@ class Server:
         finally:
             permit.give_back()
         return keep
+
+
+def _host_and_port(address: Any) -> tuple[str, int]:
+    """Return the first two parts of a socket's address. The address of a Unix socket is its path alone."""
+    return (os.fsdecode(address), 0) if isinstance(address, str | bytes) else (address[0], address[1])
 
 
 def _first(pieces: Iterator[bytes], size: int) -> list[bytes]:

@@ -3,6 +3,7 @@
 
 import hashlib
 import hmac
+import io
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 from kilonova.api.metadata.application import MetadataApi, with_metadata
 from kilonova.errors import Unavailable
 from kilonova.guest_metadata import files_of
+from kilonova.guest_metadata.passwords import LARGEST
+from kilonova.model.posted_password import PostResult
 from support.drives import DRIVE, GUEST
 
 SECRET = "between us"
@@ -21,8 +24,9 @@ class Service:
 
     def __init__(self, error: Exception | None = None) -> None:
         self.reads = 0
+        self.posted: list[str] = []
         self._error = error
-        self.app = with_metadata(_others, MetadataApi(SECRET, self._files))
+        self.app = with_metadata(_others, MetadataApi(SECRET, self._files, self._post, 15))
 
     def _files(self, server: str, project: str) -> Mapping[str, bytes] | None:
         self.reads += 1
@@ -30,16 +34,25 @@ class Service:
             raise self._error
         return files_of(GUEST, DRIVE) if (server, project) == (GUEST.uuid, GUEST.project_id) else None
 
-    def ask(self, path: str, method: str = "GET", **headers: str) -> tuple[int, str, bytes]:
+    def _post(self, server: str, project: str, password: str) -> PostResult:
+        if (server, project) != (GUEST.uuid, GUEST.project_id):
+            return PostResult.ABSENT
+        if not password:
+            return PostResult.INVALID
+        self.posted.append(password)
+        return PostResult.STORED if len(self.posted) == 1 else PostResult.PRESENT
+
+    def ask(self, path: str, method: str = "GET", sent: bytes = b"", **headers: str) -> tuple[int, str, bytes]:
         signed = {"X-Instance-ID": GUEST.uuid, "X-Tenant-ID": GUEST.project_id, **headers}
         signed.setdefault("X-Instance-ID-Signature", signature(signed["X-Instance-ID"]))
         environ = {f"HTTP_{name.upper().replace('-', '_')}": value for name, value in signed.items()}
         answered: list[Any] = []
         body = self.app(
-            {"REQUEST_METHOD": method, "PATH_INFO": path, **environ}, lambda *answer: answered.append(answer)
+            {"REQUEST_METHOD": method, "PATH_INFO": path, "wsgi.input": io.BytesIO(sent), **environ},
+            lambda *answer: answered.append(answer),
         )
-        (status, sent) = answered[0]
-        return int(status.split()[0]), dict(sent)["Content-Type"], b"".join(body)
+        (status, told) = answered[0]
+        return int(status.split()[0]), dict(told)["Content-Type"], b"".join(body)
 
 
 def _others(_environ: dict[str, Any], start_response: Any) -> list[bytes]:
@@ -78,8 +91,25 @@ def test_requests_that_are_refused(headers: dict[str, str], status: int) -> None
     assert Service().ask("/latest/meta-data/hostname", **headers)[0] == status
 
 
-def test_metadata_are_only_read() -> None:
-    assert Service().ask("/openstack/latest/password", "POST")[0] == 405
+def test_of_all_metadata_only_the_password_is_written() -> None:
+    service = Service()
+    assert service.ask("/openstack/latest/meta_data.json", "POST", b"x")[0] == 405
+    assert service.ask("/openstack/latest/password", "PUT", b"x")[0] == 405
+    assert service.ask("/openstack/latest/password", "POST", b"x" * (LARGEST + 1))[0] == 400
+    assert service.ask("/openstack/latest/password", "POST", b"\xff")[0] == 400
+    assert service.ask("/openstack/latest/password", "POST", b"x", **{"X-Tenant-ID": "other"})[0] == 404
+    assert service.ask("/openstack/latest/password", "POST", b"x", **{"X-Instance-ID-Signature": "y"})[0] == 403
+    assert service.posted == []
+    assert [service.ask("/openstack/2013-04-04/password", "POST", b"abc=")[0] for _ in range(2)] == [200, 409]
+    assert service.posted == ["abc=", "abc="]
+
+
+def test_a_posted_password_is_read_at_once() -> None:
+    service = Service()
+    service.ask("/latest/")
+    service.ask("/openstack/latest/password", "POST", b"abc=")
+    service.ask("/latest/")
+    assert service.reads == 2
 
 
 def test_a_failure_is_told_and_not_remembered() -> None:

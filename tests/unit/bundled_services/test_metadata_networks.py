@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from kilonova.bundled_services.metadata_networks import Asker, MetadataNetwork, networks_of
+from kilonova.bundled_services.metadata_networks import MetadataNetwork, networks_of
 
 MAC = "fa:16:3e:00:00:01"
 
@@ -28,8 +28,6 @@ def test_a_network_with_a_guest_here() -> None:
     ports = (OWN, GUEST, ROUTER)
     (network,) = networks_of([switch(*ports)], ports, PLUGGED)
     assert network == MetadataNetwork("net", "own", MAC, ("10.1.0.2/24", "fd00::2/64"))
-    asker = Asker("server", "wonder")
-    assert network.askers == {"10.1.0.9": asker, "fd00::9": asker}
 
 
 def test_other_networks_need_none() -> None:

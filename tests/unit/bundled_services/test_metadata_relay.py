@@ -1,74 +1,93 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests of guests for metadata, forwarded to a stand-in for Kilonova."""
+"""Requests of guests for metadata, forwarded to a stand-in for the agent of the host."""
 
-import threading
+import io
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kilonova.bundled_services.metadata_networks import Asker
-from kilonova.bundled_services.metadata_relay import Metadata, Relay
+from kilonova.bundled_services.metadata_relay import MOST_POSTED, HostAgent, Relay
+from kilonova.server.limits import Limits
+from kilonova.server.listening import listen_locally
+from kilonova.server.server import Server
 
-ASKER = Asker("server-1", "wonder")
-Seen = list[tuple[str, dict[str, str]]]
+ADDRESS, MAC = "10.1.0.9", "fa:16:3e:00:00:01"
+Seen = list[dict[str, Any]]
+
+
+class StandIn:
+    """Agent of a host. ``seen``: what it was asked; ``status``: of its answers."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = str(path)
+        self.status = "200 OK"
+        self.seen: Seen = []
+        self.server = Server(self._answer, listen_locally(self.path, "the socket"), Limits(stop_s=0.1), 1)
+        self.server.start()
+
+    def _answer(self, environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        self.seen.append({**environ, "body": environ["wsgi.input"].read()})
+        start_response(self.status, [("Content-Type", "text/x"), ("Retry-After", "1"), ("Content-Length", "2")])
+        return [b"ok"]
 
 
 @pytest.fixture
-def kilonova() -> Iterator[tuple[str, Seen]]:
-    """Stand-in for Kilonova: its URL, and the paths and headers of requests."""
-    seen: Seen = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            seen.append((self.path, dict(self.headers)))
-            self.send_response(200)
-            self.send_header("Content-Type", "text/plain; charset=UTF-8")
-            self.send_header("Content-Length", "2")
-            self.end_headers()
-            self.wfile.write(b"ok")
-
-        def log_message(self, *_: Any) -> None:
-            """Write no log."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_address[1]}", seen
-    server.shutdown()
-    server.server_close()
-    thread.join()
+def agent(tmp_path: Path) -> Iterator[StandIn]:
+    made = StandIn(tmp_path / "agent.sock")
+    yield made
+    made.server.stop()
 
 
-def ask(relay: Relay, path: str, address: str = "10.1.0.9", method: str = "GET") -> tuple[str, bytes]:
-    answered: list[str] = []
-    environ = {"REQUEST_METHOD": method, "PATH_INFO": path, "REMOTE_ADDR": address}
-    body = relay(environ, lambda status, _headers: answered.append(status))
-    return answered[0], b"".join(body)
+def ask(
+    path: str, socket: str, address: str = ADDRESS, method: str = "GET", sent: bytes = b"", **headers: str
+) -> tuple[str, dict[str, str], bytes]:
+    answered: list[Any] = []
+    relay = Relay(HostAgent(socket), "net", lambda asked: MAC if asked == ADDRESS else "")
+    environ = {"REQUEST_METHOD": method, "PATH_INFO": path, "REMOTE_ADDR": address, "wsgi.input": io.BytesIO(sent)}
+    body = relay({**environ, **headers}, lambda *answer: answered.append(answer))
+    return answered[0][0], dict(answered[0][1]), b"".join(body)
 
 
-def relay_to(url: str) -> Relay:
-    return Relay(Metadata(url, "secret"), {"10.1.0.9": ASKER}.get)
+def test_the_agent_is_told_network_address_and_mac(agent: StandIn) -> None:
+    status, headers, body = ask("/latest/meta-data/\u00fc x", agent.path)
+    assert (status, headers["Content-Type"], body) == ("200 OK", "text/x", b"ok")
+    (seen,) = agent.seen
+    assert seen["PATH_INFO"] == "/latest/meta-data/\u00fc x"
+    guest = {"NETWORK": "net", "ADDRESS": ADDRESS, "MAC": MAC}
+    assert {name: seen[f"HTTP_X_KILONOVA_{name}"] for name in guest} == guest
+    assert ask("/latest", agent.path, method="HEAD")[0::2] == ("200 OK", b"")
 
 
-def test_the_headers_name_the_server_that_has_the_address(kilonova: tuple[str, Seen]) -> None:
-    url, seen = kilonova
-    assert ask(relay_to(url), "/latest/meta-data/ü x") == ("200 OK", b"ok")
-    ((path, headers),) = seen
-    assert path == "/latest/meta-data/%FC%20x"
-    assert (headers["X-Instance-ID"], headers["X-Tenant-ID"]) == ("server-1", "wonder")
-    assert headers["X-Instance-ID-Signature"] == Metadata(url, "secret").signature("server-1")
-    assert headers["X-Forwarded-For"] == "10.1.0.9"
-    assert ask(relay_to(url), "/latest", method="HEAD") == ("200 OK", b"")
+def test_no_header_of_the_guest_is_forwarded(agent: StandIn) -> None:
+    names = ("X_KILONOVA_NETWORK", "X_KILONOVA_ADDRESS", "X_KILONOVA_MAC", "X_INSTANCE_ID", "X_TENANT_ID")
+    forged = {f"HTTP_{name}": "forged" for name in (*names, "X_FORWARDED_FOR", "X_INSTANCE_ID_SIGNATURE")}
+    ask("/latest", agent.path, "10.1.0.10", **forged)
+    (seen,) = agent.seen
+    assert "forged" not in seen.values()
+    assert "HTTP_X_KILONOVA_MAC" not in seen
 
 
-def test_strangers_and_writers_are_refused(kilonova: tuple[str, Seen]) -> None:
-    url, seen = kilonova
-    assert ask(relay_to(url), "/latest", "10.1.0.10")[0] == "404 Not Found"
-    assert ask(relay_to(url), "/openstack/latest/password", method="POST")[0] == "405 Method Not Allowed"
-    assert seen == []
+def test_a_password_is_forwarded_and_nothing_longer(agent: StandIn) -> None:
+    ask("/openstack/latest/password", agent.path, method="POST", sent=b"abc=")
+    ask("/openstack/latest/password", agent.path, method="POST", sent=b"x" * (2 * MOST_POSTED))
+    assert [(seen["REQUEST_METHOD"], len(seen["body"])) for seen in agent.seen] == [("POST", 4), ("POST", MOST_POSTED)]
+    assert ask("/latest", agent.path, method="PUT")[0] == "405 Method Not Allowed"
+    assert len(agent.seen) == 2
 
 
-def test_a_kilonova_that_is_away_is_a_503() -> None:
-    assert ask(relay_to("http://127.0.0.1:1"), "/latest")[0] == "503 Service Unavailable"
+def test_a_zone_is_no_part_of_an_address(agent: StandIn) -> None:
+    ask("/latest", agent.path, "fe80::1%guests0")
+    assert agent.seen[0]["HTTP_X_KILONOVA_ADDRESS"] == "fe80::1"
+
+
+def test_that_a_guest_has_to_wait_is_passed_on(agent: StandIn) -> None:
+    agent.status = "429 Too Many Requests"
+    status, headers, _ = ask("/latest", agent.path)
+    assert (status, headers["Retry-After"]) == ("429 Too Many Requests", "1")
+
+
+def test_an_agent_that_is_away_is_a_503(tmp_path: Path) -> None:
+    status, headers, _ = ask("/latest", str(tmp_path / "none"))
+    assert (status, headers["Retry-After"]) == ("503 Service Unavailable", "1")

@@ -6,9 +6,11 @@ from kilonova.bundled_services.settings import (
     CatalogEntry,
     GlanceSettings,
     KeystoneSettings,
+    MetadataSettings,
     NeutronSettings,
     load_glance,
     load_keystone,
+    load_metadata,
     load_neutron,
     save,
 )
@@ -27,3 +29,6 @@ def test_settings_survive_being_written_and_read(tmp_path: Path) -> None:
     neutron = NeutronSettings("/d", "h", 9696, "a", "RegionOne", SERVICE)
     save(neutron, path)
     assert load_neutron(path) == neutron
+    metadata = MetadataSettings("/run/agent.sock", "unix:/nb", "unix:/db", "kn-host", "/run/metadata.ctl")
+    save(metadata, path)
+    assert load_metadata(path) == metadata

@@ -46,7 +46,7 @@ def a_value_of(kind: Any) -> Any:
         return datetime.fromisoformat("2026-03-29T02:30:00.123456")
     if issubclass(kind, Enum):
         return list(kind)[-1]
-    return {str: 'l\u00fctt\n\x00"', int: 2**53 + 1, float: 0.1, bool: True}[kind]
+    return {str: 'l\u00fctt\n\x00"', bytes: b"\x00\xff", int: 2**53 + 1, float: 0.1, bool: True}[kind]
 
 
 def test_every_message_has_its_name() -> None:

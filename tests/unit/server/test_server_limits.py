@@ -36,6 +36,15 @@ def test_a_body_without_a_token_is_not_read() -> None:
         assert served.client().ask(get()).status == 200
 
 
+def test_a_small_body_is_read_without_a_token_where_others_than_users_send_it() -> None:
+    with serving(body=1000, token_needed=True, tokenless=lambda _, path: 3 * (path == "/posted")) as served:
+        assert served.client().ask(request("POST", "/posted", body=b"abc")).json["body"] == "abc"
+        assert served.client().ask(request("POST", "/posted", body=b"abcd")).json["kilonova.body_refused"] == 413
+        longer = request("POST", "/posted", "Transfer-Encoding: chunked") + b"4\r\nabcd\r\n0\r\n\r\n"
+        assert served.client().ask(longer).json["kilonova.body_refused"] == 413
+        assert served.client().ask(request("POST", "/", body=b"abc")).json["kilonova.body_refused"] == 401
+
+
 class Guarded(Echo):
     """Knows one token, as applications with Keystone's middleware in front do."""
 

@@ -21,30 +21,37 @@ from cachetools import TTLCache
 
 from kilonova.api.application import WsgiApp
 from kilonova.errors import KilonovaError, Unavailable
-from kilonova.guest_metadata.served import ROOTS, find
+from kilonova.guest_metadata.passwords import LARGEST, STATUSES, is_password, read_password
+from kilonova.guest_metadata.served import ROOTS, content_type, find
+from kilonova.model.posted_password import PostResult
 
 LOG = logging.getLogger(__name__)
-_KEPT_S, _MOST = 15.0, 1_000
+_MOST = 1_000
 _ID, _PROJECT, _SIGNATURE = "HTTP_X_INSTANCE_ID", "HTTP_X_TENANT_ID", "HTTP_X_INSTANCE_ID_SIGNATURE"
 
 #: Function that returns path → content of a server's metadata, or None if the project has no such server. Arguments:
 #: ids of the server and of the project.
 FilesOf = Callable[[str, str], Mapping[str, bytes] | None]
+#: Stores the password that a guest posts. Arguments: server, project, password.
+Post = Callable[[str, str, str], PostResult]
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataApi:
     """WSGI application. ``secret``: the secret with which agents sign requests.
 
-    Metadata of a server are cached for some seconds, because a guest reads many paths in succession.
+    Metadata of a server are cached for ``kept_s`` seconds, because a guest reads many paths in succession.
     """
 
     secret: str = field(repr=False)
     files: FilesOf
-    _known: TTLCache[tuple[str, str], Mapping[str, bytes] | None] = field(
-        default_factory=lambda: TTLCache(_MOST, _KEPT_S), init=False
-    )
+    post: Post
+    kept_s: float
+    _known: TTLCache[tuple[str, str], Mapping[str, bytes] | None] = field(init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_known", TTLCache(_MOST, self.kept_s))
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         status, kind, body = self._answer(environ)
@@ -53,7 +60,9 @@ class MetadataApi:
         return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
 
     def _answer(self, environ: Mapping[str, Any]) -> tuple[int, str, bytes]:
-        if environ["REQUEST_METHOD"] not in {"GET", "HEAD"}:
+        path = f"{environ.get('SCRIPT_NAME', '')}{environ.get('PATH_INFO', '')}"
+        posts = environ["REQUEST_METHOD"] == "POST" and is_password(path)
+        if not (posts or environ["REQUEST_METHOD"] in {"GET", "HEAD"}):
             return _refusal(405)
         server, project, signature = (environ.get(name, "") for name in (_ID, _PROJECT, _SIGNATURE))
         if not (server and project and signature):
@@ -63,15 +72,24 @@ class MetadataApi:
             LOG.warning("A request for metadata with a wrong signature was refused; server %s", server)
             return _refusal(403)
         try:
+            if posts:
+                return self._post(server, project, read_password(environ["wsgi.input"]))
             files = self._files(server, project)
         except KilonovaError as error:
-            LOG.warning("The metadata of server %s cannot be read: %s", server, error.message)
+            LOG.warning("The metadata of server %s cannot be read or written: %s", server, error.message)
             return _refusal(503 if isinstance(error, Unavailable) else 500)
-        path = f"{environ.get('SCRIPT_NAME', '')}{environ.get('PATH_INFO', '')}"
         found = None if files is None else find(files, path)
         if found is None:
             return _refusal(404)
-        return 200, "application/json" if path.endswith(".json") else "text/plain", found
+        return 200, content_type(path), found
+
+    def _post(self, server: str, project: str, password: str) -> tuple[int, str, bytes]:
+        result = self.post(server, project, password)
+        if result is not PostResult.STORED:
+            return _refusal(STATUSES[result])
+        with self._lock:
+            self._known.pop((server, project), None)
+        return 200, "text/plain", b""
 
     def _files(self, server: str, project: str) -> Mapping[str, bytes] | None:
         with self._lock:
@@ -95,6 +113,11 @@ def with_metadata(application: WsgiApp, metadata: WsgiApp) -> WsgiApp:
         return (metadata if first in ROOTS or _SIGNATURE in environ else application)(environ, start_response)
 
     return dispatch
+
+
+def largest_from_guest(method: str, path: str) -> int:
+    """Return the size of the largest body that a guest may post to a path; 0 if guests post nothing there."""
+    return LARGEST if method == "POST" and is_password(path) else 0
 
 
 def _refusal(status: int) -> tuple[int, str, bytes]:

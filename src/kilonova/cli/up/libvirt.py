@@ -99,8 +99,7 @@ class LibvirtSide:
     """The host of real guests of a cloud, and its libvirtd.
 
     ``name``: name of the host. ``why_no_kvm``: tests KVM, and returns the reason if it does not work, else None.
-    ``metadata_url``: address of the metadata API; None if the guests have no networks. Guests with networks run in a
-    network namespace.
+    ``networks``: whether the guests have networks. Guests with networks run in a network namespace.
     ``why_emulated``: why KVM does not work, if the CPU of guests is therefore emulated; else None.
     """
 
@@ -111,7 +110,7 @@ class LibvirtSide:
         operator: Sections,
         why_no_kvm: Callable[[], str | None] = why_no_kvm_here,
         *,
-        metadata_url: str | None = None,
+        networks: bool = False,
     ) -> None:
         self.name = name
         self._instances = folder / "instances"
@@ -119,8 +118,8 @@ class LibvirtSide:
         wanted = operator.get(LibvirtSettings.GROUP, {}).get("virt_type") or ""
         self.why_emulated = why_no_kvm() if not (self._uri or wanted) else None
         emulates = wanted == "qemu" or self.why_emulated is not None
-        self.ovn = None if metadata_url is None else Ovn(folder, name)
-        self._metadata = None if metadata_url is None or self.ovn is None else MetadataPart(self.ovn, metadata_url)
+        self.ovn = Ovn(folder, name) if networks else None
+        self._metadata = None if self.ovn is None else MetadataPart(self.ovn)
         network = self.ovn.guests if self.ovn else None
         self.libvirtd = (
             None if self._uri else Libvirtd(folder / "libvirt", self.name, emulates=emulates, network=network)
@@ -152,8 +151,6 @@ class LibvirtSide:
         """
         # A private cloud often has only one libvirt host, so a resize must be possible on the same host.
         own: Sections = {"DEFAULT": {"allow_resize_to_same_host": True}}
-        if self._metadata is not None:
-            own = with_defaults(own, self._metadata.options())
         if not serves:
             return own
         return with_defaults(self.options(), with_defaults(own, {"DEFAULT": {"control_serves_host": True}}))
@@ -166,11 +163,12 @@ class LibvirtSide:
         libvirt = {"connection_uri": self._uri or (self.libvirtd.uri if self.libvirtd else "")}
         if self.why_emulated is not None:
             libvirt["virt_type"] = "qemu"
-        return {
+        host: Sections = {
             "DEFAULT": {"compute_driver": _DRIVER, "host": self.name, "instances_path": self._instances},
             LibvirtSettings.GROUP: libvirt,
             **self._console_options(),
         }
+        return host if self._metadata is None else with_defaults(host, self._metadata.options())
 
     def _console_options(self) -> Sections:
         """Return the options of consoles. Consoles of guests in a network namespace listen in this namespace."""

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The metadata service of real guests of ``kilonova up``, and the options that make the control process answer it."""
+"""The metadata service of real guests of ``kilonova up``, and the options with which the host's agent answers it."""
 
 import os
-import secrets
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -15,11 +14,10 @@ _MODULE = "kilonova.bundled_services.metadata_service"
 
 
 class MetadataPart:
-    """The process of the metadata service. ``url``: address of the metadata API of the control process."""
+    """The process of the metadata service."""
 
-    def __init__(self, ovn: Ovn, url: str) -> None:
-        self._secret = secrets.token_hex(32)
-        self._settings = ovn.metadata_settings(url, self._secret)
+    def __init__(self, ovn: Ovn) -> None:
+        self._settings = ovn.metadata_settings()
         self._file = ovn.folder / "metadata.json"
         self.process = OvsProcess(
             "metadata",
@@ -30,8 +28,8 @@ class MetadataPart:
         )
 
     def options(self) -> Mapping[str, Mapping[str, Any]]:
-        """Return the options of the control process."""
-        return {"neutron": {"service_metadata_proxy": "true", "metadata_proxy_shared_secret": self._secret}}
+        """Return the options of the process with the host's agent."""
+        return {"DEFAULT": {"metadata_socket": self._settings.agent}}
 
     def start(self) -> None:
         """Start the process and wait until it is ready. Call it in the main thread. Raises: Unavailable, OSError."""

@@ -153,8 +153,7 @@ def _plan(options: UpOptions) -> _Plan:
         require_possible(options.agents, len(hosts), operator, own_host)
     if own_host is None:
         return _Plan(options, scenario, operator, hosts, None)
-    metadata_url = None if options.networks is None else options.compute.local_url
-    real = LibvirtSide(options.folder, own_host, operator, metadata_url=metadata_url)
+    real = LibvirtSide(options.folder, own_host, operator, networks=options.networks is not None)
     if options.networks is not None and real.ovn is not None:
         options = replace(options, networks=replace(options.networks, ovn=real.ovn.databases))
     return _Plan(options, scenario, operator, hosts, real)

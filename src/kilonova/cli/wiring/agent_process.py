@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from kilonova.cli.wiring.agent_settings import image_cache_of, power_reporting_of
 from kilonova.cli.wiring.driver_host import agent_of_driver, is_simulated
+from kilonova.cli.wiring.metadata_socket import metadata_parts
 from kilonova.cli.wiring.simulated_hosts import folder_of, hosts_of, scenario_of, simulate
 from kilonova.compute.agent import Agent
 from kilonova.compute.power_reports import PowerReports
@@ -17,6 +18,7 @@ from kilonova.identifiers import new_uuid
 from kilonova.lease import Lease
 from kilonova.messaging.bus import AgentBus
 from kilonova.messaging.rabbit.agent_end import RabbitAgentBus
+from kilonova.process_parts import PartOf
 
 #: Duration of the first lease of an agent process, before a control process has sent the configured duration.
 _FIRST_LEASE = timedelta(seconds=60)
@@ -43,10 +45,12 @@ def make_agent_process(settings: AgentSettings) -> AgentProcess:
     every_s, resources_s = compute.report_interval_s, compute.update_resources_interval_s
     if is_simulated(compute):
         folder = folder_of(settings.fake, compute) if settings.fake.read_images else None
+        metadata: tuple[PartOf, ...] = ()
     else:
         folder = compute.instances_path
+        metadata = metadata_parts(settings.metadata, agents[0].host, bus)
     cache = image_cache_of([] if folder is None else [folder], settings.image_cache)
-    return AgentProcess(agents, bus, lease, every_s, power, resources_s=resources_s, others=(cache, reports))
+    return AgentProcess(agents, bus, lease, every_s, power, resources_s=resources_s, others=(cache, reports, *metadata))
 
 
 def agents_of(settings: AgentSettings, bus: AgentBus, may_act: Callable[[], bool]) -> tuple[Agent, ...]:

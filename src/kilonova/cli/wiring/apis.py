@@ -62,4 +62,5 @@ def _with_metadata(application: WsgiApp, settings: Settings, backend: Backend) -
     secret = settings.neutron.metadata_proxy_shared_secret
     if not secret:
         raise ConfigurationError("[neutron] service_metadata_proxy needs metadata_proxy_shared_secret")
-    return with_metadata(application, MetadataApi(secret, backend.conductor.operations.guest_metadata.files))
+    servers, kept_s = backend.conductor.operations.guest_metadata, settings.metadata.cache_expiration_s
+    return with_metadata(application, MetadataApi(secret, servers.files, servers.post_password, kept_s))

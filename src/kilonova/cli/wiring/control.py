@@ -25,6 +25,7 @@ from kilonova.cli.wiring.database_lock import lock_database, warn_if_exposed
 from kilonova.cli.wiring.driver_host import is_simulated
 from kilonova.cli.wiring.image_tickets import image_session, image_store
 from kilonova.cli.wiring.ineffective_options import ineffective_options
+from kilonova.cli.wiring.metadata_socket import metadata_parts
 from kilonova.cli.wiring.metrics_listener import serve_metrics
 from kilonova.cli.wiring.network import network_client
 from kilonova.cli.wiring.quota_drivers import limit_source
@@ -147,6 +148,7 @@ def _start(settings: Settings, policy: Policy, given: Parts) -> ControlProcess:
             LOG.info("Resuming %d unfinished workflows", core.resumed)
         parts.start(core.upkeep)
         _start_periodic_tasks(settings, core, parts, _image_folders(settings) if given.serves_hosts else [])
+        _serve_metadata(settings, core, parts, given)
         backend = _backend(settings, policy, core, scenario, parts.tasks, given.network)
         app = application_of(settings, backend, _agents_api(settings, core, image_store(settings, given.image_session)))
         metrics_server = serve_metrics(settings.prometheus, core.metrics)
@@ -190,6 +192,14 @@ def _start_periodic_tasks(settings: Settings, core: Core, parts: ProcessParts, i
     parts.start(power)
     parts.start(image_cache_of(image_folders, settings.image_cache))
     parts.start(ReportTimer(bus, agents, compute.running_deleted_instance_poll_interval_s))
+
+
+def _serve_metadata(settings: Settings, core: Core, parts: ProcessParts, given: Parts) -> None:
+    """Answer the metadata service of the driver's host, if this process serves this host."""
+    compute = settings.compute
+    if given.serves_hosts and compute.control_serves_host and not is_simulated(compute):
+        for part in metadata_parts(settings.metadata, core.agents[-1].host, core.bus):
+            parts.start(part)
 
 
 def _backend(

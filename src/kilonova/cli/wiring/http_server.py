@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from kilonova.api.agents.application import is_image_data
+from kilonova.api.metadata.application import largest_from_guest
 from kilonova.config.settings import Settings
 from kilonova.errors import ConfigurationError
 from kilonova.server.limits import Limits
@@ -44,6 +45,7 @@ def limits_of(settings: Settings) -> Limits:
         idle_s=api.idle_timeout_s,
         token_needed=True,
         streams=is_image_data,
+        tokenless=largest_from_guest,
         max_streams=settings.images.max_transfers,
         # no route has this path: the reply is 404 for a valid token, and 401 for an invalid token
         probe_path="/operator/-",

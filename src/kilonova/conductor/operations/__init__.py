@@ -7,7 +7,7 @@ from kilonova.conductor.operations.consoles import Consoles
 from kilonova.conductor.operations.deletes import Deletes
 from kilonova.conductor.operations.evacuations import Evacuations
 from kilonova.conductor.operations.external_events import ExternalEvents
-from kilonova.conductor.operations.guest_metadata import GuestMetadata
+from kilonova.conductor.operations.guest_metadata import MetadataOfServers
 from kilonova.conductor.operations.host_images import HostImages
 from kilonova.conductor.operations.image_caching import ImageCaching
 from kilonova.conductor.operations.interfaces import Interfaces
@@ -55,6 +55,6 @@ class Operations:
         self.rebuilds = Rebuilds(starter)
         self.evacuations = Evacuations(starter)
         self.interfaces = Interfaces(starter, outcomes)
-        self.guest_metadata = GuestMetadata(services)
+        self.guest_metadata = MetadataOfServers(services)
         self.network_caches = NetworkCaches(starter, self.interfaces.lose)
         self.external_events = ExternalEvents(starter, self.interfaces, self.network_caches)

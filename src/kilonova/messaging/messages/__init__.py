@@ -9,6 +9,7 @@ from kilonova.messaging.messages.guests import *
 from kilonova.messaging.messages.images import *
 from kilonova.messaging.messages.interfaces import *
 from kilonova.messaging.messages.live_migrations import *
+from kilonova.messaging.messages.metadata import *
 from kilonova.messaging.messages.power_states import *
 from kilonova.messaging.messages.questions import *
 from kilonova.messaging.messages.rescues import *
@@ -29,6 +30,9 @@ Order = (
     | InterfaceOrder
     | CallOff
 )
+#: Messages for which a process with agents waits for an :data:`Answer`.
+Question = SessionQuestion | MetadataQuestion
+Answer = SessionAnswer | MetadataAnswer
 AgentMessage = Order | Interrupt | AskGuests | AskPowerStates | GuestQuestion
 #: Reports about guests, which any control process may handle.
 GuestReport = GuestsFound | PowerStates | PowerStatesAnswer

@@ -72,6 +72,5 @@ class HostsRegistered:
     homecomings: Mapping[str, tuple[PendingRollback, ...]] = field(default_factory=dict)
 
 
-#: Messages for which a process with agents waits for an :data:`Answer`.
-Question = HostsStarted | Heartbeat
-Answer = HostsRegistered | HeartbeatAnswer
+SessionQuestion = HostsStarted | Heartbeat
+SessionAnswer = HostsRegistered | HeartbeatAnswer

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from kilonova.errors import Forbidden
 from kilonova.messaging.codec import Message
 from kilonova.messaging.messages import (
+    AskMetadata,
     CachedImages,
     ConsoleAddress,
     ConsoleOutput,
@@ -14,6 +15,7 @@ from kilonova.messaging.messages import (
     Heartbeat,
     HostsStarted,
     MigrationProgress,
+    PostPassword,
     PowerStates,
     PowerStatesAnswer,
     QuestionRefused,
@@ -69,6 +71,8 @@ def _hosts_of(message: Message) -> Iterator[str]:
             if message.reply is not None:
                 yield message.reply.host
         case StepReply() | TaskReached() | MigrationProgress() | PowerStatesAnswer():
+            yield message.host
+        case AskMetadata() | PostPassword():
             yield message.host
         case CachedImages() | ConsoleOutput() | ConsoleAddress() | Diagnostics() | QuestionRefused():
             yield message.host

@@ -105,16 +105,18 @@ def test_the_control_process_serves_the_host_beside_the_simulated_ones(cloud: Cl
 
 def test_guests_with_networks_have_consoles_at_an_address_in_their_namespace(tmp_path: Path) -> None:
     virt_type = {"libvirt": {"virt_type": "qemu"}}
-    side = LibvirtSide(tmp_path, "metal7", virt_type, metadata_url="http://127.0.0.1:8774")
+    side = LibvirtSide(tmp_path, "metal7", virt_type, networks=True)
     assert side.ovn is not None
     address = side.ovn.network.console_address
     options = side.options()
     assert options["vnc"] == {"server_listen": address, "server_proxyclient_address": address}
     assert options["serial_console"] == {"proxyclient_address": address}
-    assert side.control_options(serves=False)["neutron"]["service_metadata_proxy"] == "true"
+    assert options["DEFAULT"]["metadata_socket"] == side.ovn.agent
+    assert "neutron" not in side.control_options(serves=True)  # the secret of Neutron's agents is not needed
     without = LibvirtSide(tmp_path, "metal7", virt_type)
     assert without.ovn is None
     assert "vnc" not in without.options()
+    assert "metadata_socket" not in without.options()["DEFAULT"]
 
 
 def test_networks_are_possible_for_real_guests_of_this_cloud_only() -> None:

@@ -5,8 +5,9 @@ from kilonova.bundled_services.ovn import Ovn
 from kilonova.cli.up.metadata import MetadataPart
 
 
-def test_each_start_has_a_secret_of_its_own(tmp_path: Path) -> None:
-    parts = [MetadataPart(Ovn(tmp_path, "metal"), "http://127.0.0.1:8774") for _ in range(2)]
-    secrets = {part.options()["neutron"]["metadata_proxy_shared_secret"] for part in parts}
-    assert len(secrets) == 2
-    assert all(part.process.ended() for part in parts)
+def test_the_metadata_service_knows_the_agent_and_no_secret(tmp_path: Path) -> None:
+    ovn = Ovn(tmp_path, "metal")
+    part = MetadataPart(ovn)
+    assert part.options() == {"DEFAULT": {"metadata_socket": ovn.agent}}
+    assert ovn.metadata_settings().agent == ovn.agent
+    assert part.process.ended()
