@@ -12,8 +12,8 @@ TESTS := $(if $(ARGS),env KILONOVA_ONCE=1) tools/in_memory.sh tools/run_tests.sh
 CRASH := PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 exec $(PYTHON) -m
 # Installs the requirements of a libvirt host if ARGS selects that hypervisor.
 HYPERVISOR = $(if $(findstring --hypervisor libvirt,$(subst =, ,$(strip $(ARGS)))),tools/hypervisor.sh &&)
-# Installs Neutron if ARGS asks for networks; for networks of real guests also Open vSwitch and OVN.
-NETWORKS = $(if $(filter --networks,$(ARGS)),tools/networks.sh && $(if $(HYPERVISOR),tools/ovn.sh &&))
+# Installs Neutron if ARGS asks for networks; for networks of real guests also Open vSwitch and OVN, and builds their image.
+NETWORKS = $(if $(filter --networks,$(ARGS)),tools/networks.sh && $(if $(HYPERVISOR),tools/ovn.sh && tools/network_guest.sh &&))
 # Tests start hundreds of processes, which would otherwise compile the same modules each time.
 unexport PYTHONDONTWRITEBYTECODE
 

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """``kilonova up --hypervisor libvirt --networks`` with the stock client: real guests that send packets.
 
-``tools/network_guest.sh`` builds their image. The tests are in the order of the life of one cloud.
+``tools/network_guest.sh`` builds their image ``tiny``. The tests are in the order of the life of one cloud.
 """
 
 import re
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.error import URLError
+from urllib.parse import unquote, urlsplit
 from urllib.request import urlopen
 
 import pytest
@@ -18,17 +20,16 @@ from kilonova.bundled_services.libvirtd import Libvirtd
 from support.external_network import external_network
 from support.stock_cloud import StockCloud
 from support.supervisor import Supervisor
+from support.viewers import connect
 from support.waiting import wait_until
 
 pytestmark = pytest.mark.cloud
 
-IMAGE = Path(__file__).parents[2] / ".network-guest" / "guest.qcow2"
 _BOOT_S = 180
 
 
 @pytest.fixture(scope="module")
 def supervisor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Supervisor]:
-    assert IMAGE.exists(), "type: tools/network_guest.sh"
     folder = tmp_path_factory.mktemp("networks") / "data"
     supervisor = Supervisor(folder, arguments=("--hypervisor", "libvirt", "--networks"))
     with external_network():
@@ -45,17 +46,26 @@ def stock(supervisor: Supervisor) -> StockCloud:
 
 
 @pytest.fixture(scope="module")
-def addresses(stock: StockCloud) -> dict[str, str]:
-    """Two running servers: name → IPv4 address that the API shows."""
-    stock.do("image", "create", "--disk-format", "qcow2", "--file", str(IMAGE), "net")
+def key(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """File for the private key of the key pair ``key``."""
+    return tmp_path_factory.mktemp("key") / "key"
+
+
+@pytest.fixture(scope="module")
+def addresses(stock: StockCloud, key: Path) -> dict[str, list[str]]:
+    """Two running servers: name → addresses that the API shows, the IPv4 address first."""
+    stock.do("keypair", "create", "--private-key", str(key), "key")
+    key.chmod(0o600)
     stock.do("flavor", "create", "--ram", "96", "--disk", "1", "net")
     (group,) = (each["ID"] for each in stock.show("security", "group", "list", "--project", "admin"))
-    for protocol in ("icmp", "tcp"):
-        stock.do("security", "group", "rule", "create", "--protocol", protocol, group)
+    for protocol in ("icmp", "tcp", "ipv6-icmp"):
+        family = ("--ethertype", "IPv6") if protocol == "ipv6-icmp" else ()
+        stock.do("security", "group", "rule", "create", *family, "--protocol", protocol, group)
     names = ("first", "second")
     for name in names:
-        stock.do("server", "create", "--flavor", "net", "--image", "net", "--wait", name)
-    return {name: stock.show("server", "show", name)["addresses"]["private"][0] for name in names}
+        stock.do("server", "create", "--flavor", "net", "--image", "tiny", "--key-name", "key", "--wait", name)
+    shown = {name: stock.show("server", "show", name)["addresses"]["private"] for name in names}
+    return {name: sorted(both, key=lambda address: ":" in address) for name, both in shown.items()}
 
 
 def namespaces(folder: Path) -> list[str]:
@@ -69,6 +79,11 @@ def said(stock: StockCloud, server: str, pattern: str) -> list[str]:
     return re.findall(pattern, stock.do("console", "log", "show", server).replace("\r", ""))
 
 
+def path_of(url: str) -> str:
+    """Return the path of a WebSocket for a console, with its token. ``url``: what the API shows."""
+    return f"/?{urlsplit(unquote(url)).query.rpartition('?')[2]}"
+
+
 def fetched(address: str, path: str = "") -> str:
     try:
         with urlopen(f"http://{address}/{path}", timeout=5) as answer:
@@ -77,8 +92,10 @@ def fetched(address: str, path: str = "") -> str:
         return ""
 
 
-def test_guests_get_by_dhcp_the_addresses_that_the_api_shows(stock: StockCloud, addresses: dict[str, str]) -> None:
-    for name, address in addresses.items():
+def test_guests_get_by_dhcp_the_addresses_that_the_api_shows(
+    stock: StockCloud, addresses: dict[str, list[str]]
+) -> None:
+    for name, (address, _) in addresses.items():
         pattern = r"guest: address eth0 (\S+)/24 mtu=1442"
         wait_until(
             lambda name=name, pattern=pattern: said(stock, name, pattern), "the guest to boot", at_most_s=_BOOT_S
@@ -86,7 +103,7 @@ def test_guests_get_by_dhcp_the_addresses_that_the_api_shows(stock: StockCloud, 
         assert said(stock, name, pattern) == [address]
 
 
-def test_guests_read_their_metadata(stock: StockCloud, addresses: dict[str, str]) -> None:
+def test_guests_read_their_metadata(stock: StockCloud, addresses: dict[str, list[str]]) -> None:
     for name in addresses:
         pattern = r"guest: instance (i-\w+) \(metadata service\) named (\S+)"
         wait_until(lambda name=name, pattern=pattern: said(stock, name, pattern), "the metadata", at_most_s=60)
@@ -97,7 +114,7 @@ def test_guests_read_their_metadata(stock: StockCloud, addresses: dict[str, str]
 
 
 @pytest.fixture(scope="module")
-def floating(stock: StockCloud, addresses: dict[str, str]) -> str:
+def floating(stock: StockCloud, addresses: dict[str, list[str]]) -> str:
     """Floating address of the first server."""
     address: str = stock.show("floating", "ip", "create", "public")["floating_ip_address"]
     stock.do("server", "add", "floating", "ip", "first", address)
@@ -108,19 +125,48 @@ def test_the_machine_reaches_a_guest_by_its_floating_address(floating: str) -> N
     wait_until(lambda: fetched(floating), "the guest to answer", at_most_s=_BOOT_S)
 
 
-def test_guests_reach_each_other(floating: str, addresses: dict[str, str]) -> None:
-    wait_until(lambda: fetched(floating, f"cgi-bin/reach?{addresses['second']}") == "yes", "a ping", at_most_s=60)
+def test_guests_reach_each_other(floating: str, addresses: dict[str, list[str]]) -> None:
+    for address in addresses["second"]:
+        wait_until(
+            lambda address=address: fetched(floating, f"cgi-bin/reach?{address}") == "yes", "a ping", at_most_s=60
+        )
     assert fetched(floating, "cgi-bin/reach?10.0.0.254") == "no"
 
 
+def test_a_user_logs_in_with_the_key_pair(stock: StockCloud, floating: str, key: Path) -> None:
+    options = ("-o", "StrictHostKeyChecking=no", "-o", f"UserKnownHostsFile={key}.hosts", "-i", str(key))
+    said_by_guest = stock.do("server", "ssh", "first", "--", "-l", "root", *options, "hostname; cat /etc/instance")
+    assert said_by_guest.split()[0] == "first"
+    refused = subprocess.run(
+        ("ssh", *options, "-o", "BatchMode=yes", "-i", "/dev/null", f"nobody@{floating}"),
+        capture_output=True,
+        check=False,
+    )
+    assert refused.returncode == 255
+
+
+def test_consoles_of_guests_are_reached_through_the_proxy(
+    supervisor: Supervisor, stock: StockCloud, floating: str
+) -> None:
+    del floating
+    vnc, serial = supervisor.console_ports
+    screen = connect(vnc, path_of(stock.show("console", "url", "show", "second")["url"]))
+    assert screen.read(12) == b"RFB 003.008\n"
+    screen.close()
+    terminal = connect(serial, path_of(stock.show("console", "url", "show", "--serial", "second")["url"]))
+    terminal.send(b"\necho $((6 * 7))-lines\n")
+    terminal.read_until(b"42-lines")
+    terminal.close()
+
+
 def test_guests_are_connected_again_after_the_cloud_was_killed(
-    supervisor: Supervisor, floating: str, addresses: dict[str, str]
+    supervisor: Supervisor, floating: str, addresses: dict[str, list[str]]
 ) -> None:
     supervisor.process.send_signal(signal.SIGKILL)
     supervisor.process.communicate()
     assert not fetched(floating)
     supervisor.start().until_ready()
-    wait_until(lambda: fetched(floating, f"cgi-bin/reach?{addresses['second']}") == "yes", "a ping", at_most_s=60)
+    wait_until(lambda: fetched(floating, f"cgi-bin/reach?{addresses['second'][0]}") == "yes", "a ping", at_most_s=60)
 
 
 def test_an_interface_can_be_attached_and_detached(stock: StockCloud, floating: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from kilonova.cli.up import tiny_image
+from kilonova.cli.up import first_image
 from kilonova.cli.up.cloud_files import Cloud
 from kilonova.cli.up.networks import PRIVATE, PUBLIC
 
@@ -17,6 +17,7 @@ class Announcement:
     """The message and its inputs.
 
     ``bundled_services``: whether the cloud runs its own Keystone and Glance. ``unlimited``: whether quotas are off.
+    ``has_linux``: whether the guests of the first image have SSH.
     ``data``: the option ``--data`` with which other commands select this cloud, or "" if they do not need the option.
     """
 
@@ -27,6 +28,7 @@ class Announcement:
     real_guests: bool
     agents: bool
     data: str
+    has_linux: bool = False
 
     def text(self) -> str:
         return "\n".join(self._lines())
@@ -41,18 +43,42 @@ class Announcement:
             yield f"{ready} Type next:"
             yield f"  export OS_CLIENT_CONFIG_FILE={shlex.quote(str(self.cloud.clouds_yaml))}"
             yield "  export OS_CLOUD=kilonova"
-            yield f"  {openstack} server create --flavor m1.tiny --image {tiny_image.NAME} --wait first"
-            yield f"  {_installed('kilonova')} explain first"
-            if self.real_guests:
-                yield f"  {openstack} console log show first"
-            if self.cloud.network is not None:
-                floating = f"{openstack} floating ip create {PUBLIC}"
-                yield f"Servers get addresses on the network {PRIVATE}; for one on {PUBLIC}: {floating}"
+            yield from self._first_server(openstack)
             if self.unlimited:
                 limit = f"{openstack} quota set --instances 10 demo"
                 yield f"Projects may have any number of servers here; limit one with: {limit}"
         if self.agents:
             yield f"To list the hosts of each agent: {_installed('kilonova')} compute agents{self.data}"
+
+    def _first_server(self, openstack: str) -> Iterator[str]:
+        explain = f"  {_installed('kilonova')} explain first"
+        if self.real_guests and self.has_linux and self.cloud.network is not None:
+            yield from (f"  {line}" for line in _with_ssh(openstack))
+            yield explain
+            return
+        yield f"  {openstack} {_CREATE} --wait first"
+        yield explain
+        if self.real_guests:
+            yield f"  {openstack} console log show first"
+        if self.cloud.network is not None:
+            floating = f"{openstack} floating ip create {PUBLIC}"
+            yield f"Servers get addresses on the network {PRIVATE}; for one on {PUBLIC}: {floating}"
+
+
+_CREATE = f"server create --flavor m1.tiny --image {first_image.NAME}"
+
+
+def _with_ssh(openstack: str) -> Iterator[str]:
+    """Return the commands that create a server and log in to its guest by its floating address."""
+    yield f"(umask 077 && {openstack} keypair create --private-key first.key first)"
+    yield f"{openstack} security group create ssh"
+    yield f"{openstack} security group rule create --protocol tcp --dst-port 22 ssh"
+    yield f"{openstack} security group rule create --protocol icmp ssh"
+    yield f"{openstack} {_CREATE} --key-name first --security-group ssh --wait first"
+    address = f"$({openstack} floating ip create -f value -c floating_ip_address {PUBLIC})"
+    yield f"{openstack} server add floating ip first {address}"
+    yield f"{openstack} console log show first"
+    yield f"{openstack} server ssh first -- -l root -i first.key"
 
 
 def _installed(name: str) -> str:

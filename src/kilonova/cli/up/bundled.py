@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from kilonova.cli.up.children import Child
 from kilonova.cli.up.cloud_files import Accounts, Cloud
+from kilonova.cli.up.first_image import FirstImage, mark_of
 from kilonova.cli.up.networks import NetworkPart
 from kilonova.cli.up.start_progress import StartProgress
 
@@ -22,12 +23,13 @@ def start_bundled_services(cloud: Cloud, people: Accounts, networks: NetworkPart
 def fill(cloud: Cloud, people: Accounts, networks: NetworkPart | None, progress: StartProgress) -> None:
     """Create the first flavors, the first image and the first networks, unless they have been created before."""
     auth_url = f"{cloud.identity.local_url}/identity"
-    if not (mark := cloud.folder / "seeded").exists():
+    if not (mark := mark_of(cloud.folder)).exists():
         from kilonova.cli.up.seeding import FirstContents  # noqa: PLC0415 - start-up time
 
         progress.start("contents", "creating the first flavors and the first image")
         compute_url = f"{cloud.compute.local_url}/compute/v2.1"
-        FirstContents(mark, people.admin, auth_url, compute_url, cloud.image.local_url).create(progress.tick)
+        image = FirstImage(networks.linux if networks else None)
+        FirstContents(mark, people.admin, auth_url, compute_url, cloud.image.local_url, image).create(progress.tick)
         progress.finish("contents", "flavors and image are created")
     if networks is not None and not networks.mark.exists():
         from kilonova.cli.up.network_seeding import FirstNetworks  # noqa: PLC0415 - start-up time

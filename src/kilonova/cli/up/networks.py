@@ -26,12 +26,14 @@ class NetworkPart:
     """Neutron of a cloud. ``python``: interpreter of Neutron's environment.
 
     ``ovn``: databases of OVN, which connects real guests; None in a cloud of simulated hosts.
+    ``linux``: image of a new cloud whose guests use their networks; None: the boot sector.
     """
 
     folder: Path
     address: Address
     python: str
     ovn: OvnDatabases | None = None
+    linux: Path | None = None
 
     @property
     def mark(self) -> Path:

@@ -13,7 +13,8 @@ from keystoneauth1.session import Session
 
 from kilonova.bundled_services.private_file import write_private
 from kilonova.bundled_services.settings import Account
-from kilonova.cli.up import tiny_image
+from kilonova.cli.up import first_image
+from kilonova.cli.up.first_image import FirstImage
 from kilonova.errors import Unavailable
 
 
@@ -61,8 +62,11 @@ def call(session: Session, method: str, url: str, accept: tuple[int, ...], **arg
 class FirstContents:
     """The first flavors and image of a new cloud. ``mark``: file that is written when they have been created."""
 
-    def __init__(self, mark: Path, admin: Account, auth_url: str, compute_url: str, image_url: str) -> None:
+    def __init__(
+        self, mark: Path, admin: Account, auth_url: str, compute_url: str, image_url: str, image: FirstImage
+    ) -> None:
         self._mark = mark
+        self._image = image
         self._compute_url = compute_url
         self._image_url = image_url
         self._session = session_of(admin, auth_url)
@@ -79,7 +83,7 @@ class FirstContents:
             self._create_image()
         except (ClientException, requests.RequestException) as error:
             raise Unavailable(f"creating the first flavors and image failed: {error}") from error
-        write_private(self._mark, "flavors and image\n")
+        write_private(self._mark, self._image.description)
 
     def _create_flavor(self, flavor: FirstFlavor) -> None:
         body = {
@@ -93,13 +97,13 @@ class FirstContents:
 
     def _create_image(self) -> None:
         images = f"{self._image_url}/v2/images"
-        for found in self._call("GET", f"{images}?name={tiny_image.NAME}&visibility=public").json()["images"]:
+        for found in self._call("GET", f"{images}?name={first_image.NAME}&visibility=public").json()["images"]:
             if found["status"] == "active":
                 return
             self._call("DELETE", f"{images}/{found['id']}", accept=(204,))  # the upload of this image was interrupted
         image = {
-            "name": tiny_image.NAME,
-            "disk_format": tiny_image.DISK_FORMAT,
+            "name": first_image.NAME,
+            "disk_format": self._image.disk_format,
             "container_format": "bare",
             "visibility": "public",
         }
@@ -108,7 +112,7 @@ class FirstContents:
             "PUT",
             f"{images}/{made['id']}/file",
             accept=(204,),
-            data=tiny_image.tiny_image(),
+            data=self._image.content(),
             headers={"Content-Type": "application/octet-stream"},
         )
 

@@ -42,6 +42,7 @@ from kilonova.cli.up.cloud_files import (
 )
 from kilonova.cli.up.consoles import ConsolePart, is_possible
 from kilonova.cli.up.data_folder import default_folder
+from kilonova.cli.up.first_image import has_linux, linux_image, mark_of
 from kilonova.cli.up.libvirt import (
     GuestsOnStop,
     Hypervisor,
@@ -155,7 +156,9 @@ def _plan(options: UpOptions) -> _Plan:
         return _Plan(options, scenario, operator, hosts, None)
     real = LibvirtSide(options.folder, own_host, operator, networks=options.networks is not None)
     if options.networks is not None and real.ovn is not None:
-        options = replace(options, networks=replace(options.networks, ovn=real.ovn.databases))
+        is_new = options.bundled_services and not mark_of(options.folder).exists()
+        linux = linux_image() if is_new else None
+        options = replace(options, networks=replace(options.networks, ovn=real.ovn.databases, linux=linux))
     return _Plan(options, scenario, operator, hosts, real)
 
 
@@ -349,6 +352,7 @@ def _announcement(cloud: Cloud, options: UpOptions, seconds: float) -> Announcem
         bundled_services=options.bundled_services,
         unlimited=options.config_file is None,
         real_guests=options.hypervisor is Hypervisor.LIBVIRT,
+        has_linux=has_linux(cloud.folder),
         agents=options.agents > 0,
         data="" if cloud.folder == default_folder() else f" --data {shlex.quote(str(cloud.folder))}",
     )

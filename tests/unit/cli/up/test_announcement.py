@@ -32,3 +32,18 @@ def test_what_to_type_next_makes_a_floating_address_if_there_are_networks(
         data="",
     ).text()
     assert ("openstack floating ip create public\n" in said) is (network is not None)
+
+
+def test_what_to_type_next_logs_in_to_a_guest_with_ssh(cloud: Cloud) -> None:
+    announcement = Announcement(
+        replace(cloud, network=Address("127.0.0.1", 4)),
+        1.0,
+        bundled_services=True,
+        unlimited=True,
+        real_guests=True,
+        agents=False,
+        data="",
+        has_linux=True,
+    )
+    assert "server ssh first -- -l root -i first.key\n" in announcement.text()
+    assert "server ssh" not in replace(announcement, has_linux=False).text()

@@ -7,7 +7,9 @@ import pytest
 from keystoneauth1.exceptions import ConnectFailure
 
 from kilonova.bundled_services.settings import Account
+from kilonova.cli.up.first_image import FirstImage, has_linux, mark_of
 from kilonova.cli.up.seeding import FLAVORS, FirstContents
+from kilonova.cli.up.tiny_image import SIZE_BYTES
 from kilonova.errors import Unavailable
 
 
@@ -19,6 +21,7 @@ class Cloud:
         self.calls: list[str] = []
         self.flavor_status = 200
         self.is_away = False
+        self.uploaded = b""
 
     def request(self, url: str, method: str, **arguments: Any) -> Any:
         if self.is_away:
@@ -28,6 +31,8 @@ class Cloud:
             self.calls.append(f"{method} {path}")
         if path.endswith("flavors"):
             return self._answer(self.flavor_status)
+        if path.endswith("file"):
+            self.uploaded = arguments["data"]
         if method == "GET":
             return self._answer(200, images=[{"id": one, "status": state} for one, state in self.images.items()])
         return self._answer({"POST": 201, "PUT": 204, "DELETE": 204}[method], id="new")
@@ -41,10 +46,10 @@ def cloud() -> Cloud:
     return Cloud()
 
 
-def create(cloud: Cloud, mark: Path) -> None:
+def create(cloud: Cloud, mark: Path, image: FirstImage = FirstImage()) -> None:  # noqa: B008
     admin: Any = SimpleNamespace(user="admin", password="x", project="admin")
     account: Account = admin
-    contents = FirstContents(mark, account, "http://k/v3", "http://c/v2.1", "http://g")
+    contents = FirstContents(mark, account, "http://k/v3", "http://c/v2.1", "http://g", image)
     contents._session = cloud  # type: ignore[assignment]
     contents.create(lambda: None)
 
@@ -65,3 +70,14 @@ def test_a_cloud_that_is_not_filled_has_no_mark(cloud: Cloud, tmp_path: Path, *,
     with pytest.raises(Unavailable):
         create(cloud, tmp_path / "mark")
     assert not (tmp_path / "mark").exists()
+
+
+def test_the_first_image_is_the_small_linux_if_one_is_given(cloud: Cloud, tmp_path: Path) -> None:
+    file = tmp_path / "guest.qcow2"
+    file.write_bytes(b"Linux")
+    create(cloud, mark_of(tmp_path), FirstImage(file))
+    assert cloud.uploaded == b"Linux"
+    assert has_linux(tmp_path)
+    create(cloud, mark_of(tmp_path))
+    assert len(cloud.uploaded) == SIZE_BYTES
+    assert not has_linux(tmp_path)
