@@ -16,6 +16,7 @@ from sqlalchemy.engine import Connection
 from kilonova.db import compute_nodes, isolation_guard, server_migrations
 from kilonova.db.change_log.changes import LoggedAggregate
 from kilonova.db.core import tables as t
+from kilonova.db.core.prepared import Prepared
 from kilonova.db.core.statements import insert_missing
 from kilonova.db.core.transaction import Transaction
 from kilonova.deadline import heeding
@@ -26,6 +27,12 @@ from kilonova.model.host import COMPUTE
 from kilonova.scheduler.isolation_rules import is_rule_key
 
 _NAMED_TOGETHER = 500
+_ZONE = Prepared(
+    sa.select(t.aggregate_metadata.c.value)
+    .join(t.aggregate_hosts, t.aggregate_hosts.c.aggregate_id == t.aggregate_metadata.c.aggregate_id)
+    .where(t.aggregate_hosts.c.host == sa.bindparam("host"), t.aggregate_metadata.c.key == sa.literal(ZONE_KEY))
+    .order_by(t.aggregate_hosts.c.id)
+)
 
 # --- reading ----------------------------------------------------------------------------------------------------------
 
@@ -46,6 +53,12 @@ def get(connection: Connection, aggregate_id: int) -> Aggregate:
 def zones_of_hosts(connection: Connection, hosts: Collection[str] | None = None) -> dict[str, str]:
     """Return host → availability zone, for hosts that are in a zone. ``hosts``: return only these hosts; None: all."""
     return {host: zone for host, (_, zone) in _zones(connection, hosts=hosts).items()}
+
+
+def zone_of_host(connection: Connection, host: str) -> str | None:
+    """Return the availability zone of a host, or None if it is in no zone."""
+    rows = _ZONE.rows(connection, host=host)
+    return str(rows[-1][0]) if rows else None
 
 
 def hosts_in_zones(zone: str | None = None) -> sa.Select[tuple[str]]:

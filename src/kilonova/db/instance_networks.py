@@ -6,9 +6,10 @@ The network service is the authority; the cache is renewed when Kilonova changes
 service, and periodically.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -16,7 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db.core import tables as t
-from kilonova.db.core.prepared import Prepared
+from kilonova.db.core.prepared import Prepared, PreparedInsert
 from kilonova.db.core.transaction import Transaction
 from kilonova.deadline import heeding
 from kilonova.model.network_info import NetworkInfo
@@ -32,6 +33,17 @@ _INFOS = Prepared(
     )
 )
 _FROM_TEXT = msgspec.json.Decoder(NetworkInfo)
+_INSERT = PreparedInsert(t.instance_networks)
+_STORE = Prepared(
+    sa.update(t.instance_networks)
+    .where(_N.instance_uuid == sa.bindparam("uuid"))
+    .values(info=sa.bindparam("info", type_=_N.info.type), updated_at=sa.bindparam("now", type_=_N.updated_at.type))
+)
+_ADD_ADDRESSES = PreparedInsert(t.instance_addresses)
+_FORGET_ADDRESSES, _FORGET = (
+    Prepared(sa.delete(table).where(table.c.instance_uuid.in_(sa.bindparam("uuids", expanding=True))))
+    for table in (t.instance_addresses, t.instance_networks)
+)
 _PRESENT = Prepared(sa.select(_N.instance_uuid).where(_N.instance_uuid == sa.bindparam("uuid")))
 #: Number of values in one IN list; SQLite accepts at most 32,766 parameters.
 _AT_ONCE = 500
@@ -39,12 +51,11 @@ _AT_ONCE = 500
 
 def insert(tx: Transaction, requests: Mapping[str, NetworkRequest]) -> None:
     """Store the network requests of new servers. Servers without a row have no networks."""
-    if requests:
-        rows = [
-            {"instance_uuid": uuid, "request": msgspec.to_builtins(request), "info": [], "updated_at": tx.now}
-            for uuid, request in requests.items()
-        ]
-        tx.execute(sa.insert(t.instance_networks), rows)
+    rows = [
+        {"instance_uuid": uuid, "request": msgspec.to_builtins(request), "info": [], "updated_at": tx.now}
+        for uuid, request in requests.items()
+    ]
+    _INSERT.run(tx.connection, rows)
 
 
 def request_of(connection: Connection, instance_uuid: str) -> NetworkRequest:
@@ -68,9 +79,9 @@ def info_of(connection: Connection, instance_uuid: str) -> NetworkInfo:
 
 def infos_of(connection: Connection, instance_uuids: Collection[str]) -> dict[str, NetworkInfo]:
     """Return instance uuid → cached interfaces. Servers without interfaces are left out."""
-    wanted, found = list(instance_uuids), dict[str, NetworkInfo]()
-    for start in range(0, len(wanted), _AT_ONCE):
-        for uuid, text in heeding(_INFOS.rows(connection, uuids=wanted[start : start + _AT_ONCE])):
+    found = dict[str, NetworkInfo]()
+    for part in _parts(instance_uuids):
+        for uuid, text in heeding(_INFOS.rows(connection, uuids=part)):
             if info := _FROM_TEXT.decode(text):
                 found[uuid] = info
     return found
@@ -78,15 +89,22 @@ def infos_of(connection: Connection, instance_uuids: Collection[str]) -> dict[st
 
 def store_info(tx: Transaction, instance_uuid: str, info: NetworkInfo) -> None:
     """Replace the cached interfaces of a server, and the addresses by which servers are searched."""
-    values: dict[str, Any] = {"info": msgspec.to_builtins(info), "updated_at": tx.now}
-    here = sa.update(t.instance_networks).where(_N.instance_uuid == instance_uuid).values(**values)
-    if tx.execute(here).rowcount == 0:
-        request = msgspec.to_builtins(NO_NETWORKS)
-        tx.execute(sa.insert(t.instance_networks).values(instance_uuid=instance_uuid, request=request, **values))
-    tx.execute(sa.delete(t.instance_addresses).where(_A.instance_uuid == instance_uuid))
-    rows = [{"instance_uuid": instance_uuid, "address": address, "version": v} for address, v in _addresses(info)]
-    if rows:
-        tx.execute(sa.insert(t.instance_addresses), rows)
+    store_infos(tx, {instance_uuid: info})
+
+
+def store_infos(tx: Transaction, infos: Mapping[str, NetworkInfo]) -> None:
+    """Replace the cached interfaces of servers, by server, and their addresses."""
+    rows = []
+    for uuid, info in infos.items():
+        stored = msgspec.to_builtins(info)
+        if _STORE.run(tx.connection, uuid=uuid, info=stored, now=tx.now) == 0:
+            request = msgspec.to_builtins(NO_NETWORKS)
+            row = {"instance_uuid": uuid, "request": request, "info": stored, "updated_at": tx.now}
+            _INSERT.run(tx.connection, [row])
+        rows += [{"instance_uuid": uuid, "address": address, "version": v} for address, v in _addresses(info)]
+    for part in _parts(infos):
+        _FORGET_ADDRESSES.run(tx.connection, uuids=part)
+    _ADD_ADDRESSES.run(tx.connection, rows)
 
 
 def set_active(tx: Transaction, instance_uuid: str, active: Mapping[str, bool]) -> None:
@@ -106,14 +124,22 @@ def touch(tx: Transaction, instance_uuids: Collection[str]) -> None:
 
 def forget(tx: Transaction, instance_uuids: Collection[str]) -> None:
     """Remove the cached interfaces and addresses of deleted servers."""
-    for table in (t.instance_addresses, t.instance_networks):
-        tx.execute(sa.delete(table).where(table.c.instance_uuid.in_(list(instance_uuids))))
+    for part in _parts(instance_uuids):
+        _FORGET_ADDRESSES.run(tx.connection, uuids=part)
+        _FORGET.run(tx.connection, uuids=part)
 
 
 def oldest(connection: Connection, before: datetime, limit: int) -> tuple[str, ...]:
     """Return up to ``limit`` servers whose cache was last renewed before a time, the oldest first."""
     old = sa.select(_N.instance_uuid).where(_N.updated_at < before).order_by(_N.updated_at).limit(limit)
     return tuple(connection.execute(old).scalars())
+
+
+def _parts(uuids: Iterable[str]) -> Iterator[list[str]]:
+    """Yield the uuids in lists for one statement each."""
+    left = iter(uuids)
+    while part := list(islice(left, _AT_ONCE)):
+        yield part
 
 
 def _read(stored: Any) -> NetworkInfo:

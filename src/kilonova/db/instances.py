@@ -222,6 +222,32 @@ def change(
         log(tx, uuid)
 
 
+_SHOW_TASK = Prepared(
+    sa.update(t.instances)
+    # No condition on ``deleted``: a deleted instance has no task, and SQLite would choose a worse index.
+    .where(
+        _I.uuid.in_(sa.bindparam("uuids", expanding=True)), _I.task_state.in_(sa.bindparam("before", expanding=True))
+    )
+    .values(task_state=sa.bindparam("task"), updated_at=sa.bindparam("now", type_=t.Time))
+)
+
+
+def show_tasks(tx: Transaction, uuids: Sequence[str], before: Sequence[TaskState], task: TaskState) -> None:
+    """Set the task state of instances that have one of the task states ``before``.
+
+    Raises: NotFound, UnexpectedTaskState, if an instance has none of them.
+    """
+    tasks = [each.value for each in before]
+    for start in range(0, len(uuids), 500):
+        some = list(uuids[start : start + 500])
+        if _SHOW_TASK.run(tx.connection, uuids=some, before=tasks, task=task.value, now=tx.now) != len(some):
+            for uuid in some:  # raises for the instance that has another task
+                change(tx, uuid, expected_tasks={*before}, task_state=task)
+    if any(is_io_heavy("", each) for each in (*before, task)):  # otherwise the mirrors have no use for the change
+        for uuid in uuids:
+            log(tx, uuid)
+
+
 def set_progress(tx: Transaction, uuid: str, tasks: Collection[TaskState], percent: int) -> None:
     """Set the progress of an instance if it still has one of these tasks; otherwise do nothing."""
     mine = sa.update(t.instances).where(_I.uuid == uuid, _I.deleted.is_(False), task_is_one_of(tasks))

@@ -3,7 +3,10 @@
 
 from datetime import timedelta
 
+import sqlalchemy as sa
+
 from kilonova.db import instance_networks
+from kilonova.db.core import tables as t
 from kilonova.db.database import Database
 from kilonova.model.network_info import FixedAddress, Vif, VifNetwork, VifSubnet
 from kilonova.model.network_request import NO_NETWORKS, NetworkMode, NetworkRequest, RequestedNetwork
@@ -40,3 +43,14 @@ def test_a_server_without_networks_has_none_and_can_get_an_interface(database: D
     database.write(lambda tx: instance_networks.forget(tx, [server]))
     with database.read() as connection:
         assert instance_networks.infos_of(connection, [server]) == {}
+
+
+def test_interfaces_of_several_servers_are_replaced_at_once(database: Database) -> None:
+    servers = [store_server(database).uuid for _ in range(3)]
+    database.write(lambda tx: instance_networks.insert(tx, {servers[0]: REQUEST}))
+    database.write(lambda tx: instance_networks.store_infos(tx, dict.fromkeys(servers, (VIF,))))
+    database.write(lambda tx: instance_networks.store_infos(tx, dict.fromkeys(servers[1:], ())))
+    with database.read() as connection:
+        assert instance_networks.infos_of(connection, servers) == {servers[0]: (VIF,)}
+        addresses = connection.execute(sa.select(t.instance_addresses.c.instance_uuid, t.instance_addresses.c.address))
+        assert sorted(map(tuple, addresses)) == [(servers[0], "10.0.0.5"), (servers[0], "172.24.4.9")]

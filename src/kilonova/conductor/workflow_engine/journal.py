@@ -13,6 +13,7 @@ from kilonova.db import host_agents, instance_actions, instances, workflows
 from kilonova.db.core.transaction import Transaction, batched
 from kilonova.db.database import Database
 from kilonova.db.workflows import WorkflowRow
+from kilonova.model.instance import TaskState
 from kilonova.model.transitions import Transition
 
 
@@ -133,10 +134,12 @@ class Journal:
                     write(tx)
         for batch, chosen in batches.items():
             batch(tx, chosen)
+        shown: dict[tuple[str, TaskState], list[str]] = defaultdict(list)
         for outcome in outcomes:
             if outcome.shows is not None:
-                shown = {*self._transition_of(outcome.run.row.kind).shown}
-                instances.change(tx, outcome.run.instance_uuid, expected_tasks=shown, task_state=outcome.shows)
+                shown[outcome.run.row.kind, outcome.shows].append(outcome.run.instance_uuid)
+        for (kind, task), uuids in shown.items():
+            instances.show_tasks(tx, uuids, self._transition_of(kind).shown, task)
         instance_actions.add_events(tx, [outcome.ended for outcome in outcomes if outcome.ended is not None])
         instance_actions.fail(
             tx, [(outcome.run.instance_uuid, outcome.run.request_id) for outcome in outcomes if outcome.failed]

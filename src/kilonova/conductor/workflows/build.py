@@ -166,7 +166,7 @@ def _make_ports(services: Services, run: Run[BuildFacts]) -> Effect:
     made = network_steps.bind(
         services, run, lambda: ports.create_ports(services.network, owner, request, host, repeated=repeated)
     )
-    return made if isinstance(made, Failed) else made.completed(replace(memo, vifs=made.info))
+    return made if isinstance(made, Failed) else made.completed(run, replace(memo, vifs=made.info))
 
 
 # --- spawn ------------------------------------------------------------------------------------------------------------

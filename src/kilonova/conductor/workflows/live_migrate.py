@@ -85,7 +85,7 @@ def _activate_bindings(services: Services, run: Run[MoveFacts]) -> Effect:
         )
         info = ports.rebind(services.network, server.owner, server.info, facts.host)
     bindings.remove(services.network, server.owner, server.info, facts.source)
-    return Completed(replace(facts, vifs_there=()), store(info))
+    return Completed(replace(facts, vifs_there=()), store(run, info))
 
 
 def _copy(run: Run[MoveFacts]) -> LiveMigrate:

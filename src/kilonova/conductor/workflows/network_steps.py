@@ -14,14 +14,14 @@ after a crash at any point, and its undo finds every port.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from sqlalchemy.engine import Connection
 
-from kilonova.conductor.workflow_engine.effects import AwaitEvents, Completed, Effect, Failed, Write
+from kilonova.conductor.workflow_engine.effects import AwaitEvents, Batched, Completed, Effect, Failed, Write
 from kilonova.conductor.workflow_engine.run import Failure, HasHost, Interrupt, Run, ServerGoneError
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.step_kinds import one_way, sends
@@ -104,7 +104,7 @@ def owner_of(services: Services, connection: Connection, instance: Instance, hos
 
     ``host``: the host whose availability zone is written to the ports; None for the zone of the server.
     """
-    zone = instance.availability_zone if host is None else aggregates.zones_of_hosts(connection, {host}).get(host)
+    zone = instance.availability_zone if host is None else aggregates.zone_of_host(connection, host)
     return PortOwner(
         instance_uuid=instance.uuid,
         project_id=instance.project_id,
@@ -113,9 +113,13 @@ def owner_of(services: Services, connection: Connection, instance: Instance, hos
     )
 
 
-def store(info: NetworkInfo) -> Write:
+def store(run: Run[Any], info: NetworkInfo) -> Write:
     """Return the write that replaces a server's cached interfaces."""
-    return lambda tx, run: instance_networks.store_info(tx, run.instance_uuid, info)
+    return Batched(_store, (run.instance_uuid, info))
+
+
+def _store(tx: Transaction, infos: Sequence[tuple[str, NetworkInfo]]) -> None:
+    instance_networks.store_infos(tx, dict(infos))
 
 
 # --- ports ------------------------------------------------------------------------------------------------------------
@@ -128,9 +132,9 @@ class Bound:
     info: NetworkInfo
     facts: Any
 
-    def completed(self, memo: Any = None) -> Completed[Any]:
+    def completed(self, run: Run[Any], memo: Any = None) -> Completed[Any]:
         """Return the effect of the step. ``memo``: as in :class:`Completed`."""
-        return Completed(self.facts, store(self.info), memo=memo)
+        return Completed(self.facts, store(run, self.info), memo=memo)
 
 
 def bind(services: Services, run: Run[Any], change: Callable[[], NetworkInfo], *, waits: bool = True) -> Bound | Failed:
@@ -154,7 +158,7 @@ def rebind(services: Services, run: Run[Any], host: str, *, starts: bool = True)
     """Bind the ports of a server to another host. ``starts``: the guest will run there, so its ports are plugged."""
     server = read(services, run.instance_uuid, host)
     bound = bind(services, run, lambda: ports.rebind(services.network, server.owner, server.info, host), waits=starts)
-    return bound if isinstance(bound, Failed) else bound.completed()
+    return bound if isinstance(bound, Failed) else bound.completed(run)
 
 
 def rebind_anyway(services: Services, run: Run[Any], host: str, *, starts: bool = False) -> Effect:
@@ -172,7 +176,7 @@ def rebind_anyway(services: Services, run: Run[Any], host: str, *, starts: bool 
         return effect
     LOG.warning("Server %s: ports are not bound to host %s: %s", run.instance_uuid, host, effect.failure.message)
     server = read(services, run.instance_uuid, host)
-    return Completed(write=store(ports.refresh(services.network, server.owner, server.info)))
+    return Completed(write=store(run, ports.refresh(services.network, server.owner, server.info)))
 
 
 def unbind(services: Services, run: Run[Any]) -> Effect:
@@ -180,7 +184,7 @@ def unbind(services: Services, run: Run[Any]) -> Effect:
     if run.interrupted is not None:
         return Completed(durable=False)
     server = read(services, run.instance_uuid, None)
-    return Completed(write=store(ports.unbind(services.network, server.owner, server.info)))
+    return Completed(write=store(run, ports.unbind(services.network, server.owner, server.info)))
 
 
 def unbind_again(services: Services, run: Run[Any]) -> Effect:
@@ -189,7 +193,7 @@ def unbind_again(services: Services, run: Run[Any]) -> Effect:
         return Completed(durable=False)
     server = read(services, run.instance_uuid, None)
     info = ports.unbind(services.network, server.owner, server.info)
-    return Completed(replace(run.facts, plugging=None), store(info))
+    return Completed(replace(run.facts, plugging=None), store(run, info))
 
 
 def refusal(error: KilonovaError, host: str | None) -> Failure:
@@ -296,7 +300,7 @@ def _await_plugged(services: Services, run: Run[Any], *, is_fatal: bool) -> Effe
         return Failed(Failure(NOT_ALLOCATED, f"{NOT_ALLOCATED}\n{why}", run.facts.host, everywhere=True))
     if inactive:
         LOG.warning("Server %s continues although ports are not plugged: %s", run.instance_uuid, ", ".join(inactive))
-    return Completed(write=store(info))
+    return Completed(write=store(run, info))
 
 
 def _note_plugged(services: Services, run: Run[Any], plugged: frozenset[str]) -> Write:

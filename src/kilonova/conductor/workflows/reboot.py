@@ -49,7 +49,7 @@ def _look_up_ports(services: Services, run: Run[NetworkedHostFacts]) -> Effect:
     except KilonovaError as error:
         LOG.warning("Server %s: ports not looked up: %s [%s]", run.instance_uuid, error.message, run.request_id)
         return Completed()
-    return Completed(write=None if info == server.info else store(info))
+    return Completed(write=None if info == server.info else store(run, info))
 
 
 def _hard(_services: Services, run: Run[NetworkedHostFacts]) -> Effect:

@@ -8,7 +8,8 @@ from datetime import timedelta
 import pytest
 
 from kilonova.compute.virt.fake import FakeDriver
-from kilonova.db import instance_actions, network_events
+from kilonova.db import aggregates, instance_actions, network_events
+from kilonova.db.core.transaction import Transaction
 from kilonova.errors import DriverError
 from kilonova.messaging.messages import SpawnGuest, UnpauseGuest
 from kilonova.model.instance import GuestSpec, TaskState, VmState
@@ -51,6 +52,21 @@ def test_a_server_gets_ports_of_its_project_on_its_host(cell_of: NewCell) -> Non
     assert _events(cell, uuid) == [("compute__do_build_and_run_instance", "Success")]
     calls = neutron.faults.counts()
     assert sum(calls.values()) <= 2 * 2 + 4, calls
+
+
+def test_the_owner_of_a_port_names_the_zone_of_the_host(cell_of: NewCell) -> None:
+    neutron = FakeNeutron()
+    private = neutron.make_network()
+    cell = cell_of(host("node1"), neutron=neutron)
+
+    def furnish(tx: Transaction) -> None:
+        for name, zone in (("kept", None), ("east", "east")):
+            aggregates.add_host(tx, aggregates.create(tx, name, zone).id, "node1", default_zone="nova")
+
+    cell.database.write(furnish)
+    (uuid,) = cell.boot(networks=networks(private))
+    cell.work_off()
+    assert [port["device_owner"] for port in neutron.ports_of(uuid)] == ["compute:east"]
 
 
 def test_a_server_without_networks_asks_the_network_service_nothing(cell_of: NewCell) -> None:

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds of servers with a network and without one, in turn: time, CPU time and requests to Neutron.
+
+The control process runs in the benchmark's own process, with simulated hosts, SQLite and a Neutron that answers at
+once. A round builds some servers without networks one by one, then as many with one known network; the servers are
+deleted between the rounds. The ratio is the median of the ratios of the rounds.
+
+    python -m benchmarks networks [-- ROUNDS [SERVERS]]
+"""
+
+import logging
+import statistics
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+from tests.support.api_client import Client
+from tests.support.waiting import wait_until_idle
+
+from benchmarks._stub_neutron import NETWORK, StubNeutron
+from kilonova.cli.wiring.control import ControlProcess, image_id, start_control_process
+from kilonova.cli.wiring.core import Parts
+from kilonova.config.load import load_settings
+from kilonova.network.cached_client import CachedClient
+
+ROUNDS, SERVERS, TOGETHER = 15, 40, 100
+GOAL = 1.3
+_SCENARIO = "images: [{name: cirros}]\nhosts: [{name: node, count: 20, vcpus: 64, memory_mib: 262144}]\n"
+_LOG = "kilonova.conductor.workflow_engine.server_log"
+_EXTENSIONS_S = 600.0
+
+
+class Cost(NamedTuple):
+    """Seconds for one server: by the clock, and of the CPU."""
+
+    time: float
+    cpu: float
+
+
+class Built(logging.Handler):
+    """Counts the servers that were built, by their log lines, so that no request waits for them."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self._left = 0
+        self._done = threading.Event()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if isinstance(record.args, tuple) and len(record.args) > 1 and record.args[1] == "spawned":
+            self._left -= 1
+            if self._left == 0:
+                self._done.set()
+
+    def expect(self, servers: int) -> None:
+        self._left = servers
+        self._done.clear()
+
+    def wait(self) -> None:
+        if not self._done.wait(60):
+            raise SystemExit(f"{self._left} servers were not built")
+
+
+@contextmanager
+def running(network: Any) -> Iterator[ControlProcess]:
+    """Run a control process with a client of a network service."""
+    with TemporaryDirectory(prefix="kilonova-bench-") as name:
+        folder = Path(name)
+        (folder / "scenario.yaml").write_text(_SCENARIO)
+        (folder / "kilonova.conf").write_text(
+            f"[api]\nauth_strategy = noauth2\n[database]\nconnection = sqlite:///{folder}/kilonova.db\n"
+            f"[fake]\nstate_dir = {folder}/hypervisors\nscenario = {folder}/scenario.yaml\n"
+            "[quota]\ninstances = -1\ncores = -1\nram = -1\n"
+        )
+        process = start_control_process(load_settings([str(folder / "kilonova.conf")]), Parts(network=network))
+        try:
+            yield process
+        finally:
+            process.close()
+
+
+class Bench:
+    """Requests to a control process, and the wait for their results."""
+
+    def __init__(self, process: ControlProcess) -> None:
+        self._process = process
+        self._client = Client(process.application, version="2.100")
+        self._built = Built()
+        logger = logging.getLogger(_LOG)
+        logger.addHandler(self._built)
+        logger.setLevel(logging.INFO)
+        logger.propagate = False
+        flavor = {"name": "m1.tiny", "id": "1", "ram": 512, "vcpus": 1, "disk": 1}
+        self._client.post("/flavors", {"flavor": flavor})
+
+    def build(self, networks: Any, requests: int, servers: int = 1) -> Cost:
+        """Send requests one by one, each when the servers of the last one are active; return the cost of a server."""
+        asked = {"name": "one", "imageRef": image_id("cirros"), "flavorRef": "1", "networks": networks}
+        body = {"server": asked if servers == 1 else {**asked, "min_count": servers}}
+        began, used = time.perf_counter(), time.process_time()
+        for _ in range(requests):
+            self._built.expect(servers)
+            answer = self._client.post("/servers", body)
+            if answer.status != 202:
+                raise SystemExit(answer.raw.decode())
+            self._built.wait()
+        took, used = time.perf_counter() - began, time.process_time() - used
+        return Cost(took / requests / servers, used / requests / servers)
+
+    def delete_all(self) -> None:
+        for server in self._client.get("/servers").body["servers"]:
+            self._client.delete(f"/servers/{server['id']}")
+        wait_until_idle(self._process.database)
+
+
+def compare(bench: Bench, rounds: int, requests: int, servers: int) -> tuple[list[Cost], list[Cost]]:
+    """Return the costs of a server without networks and with one, in each round."""
+    bare, networked = [], []
+    for number in range(rounds + 1):  # the first round is not counted
+        pair: dict[bool, Cost] = {}
+        for has_network in (False, True) if number % 2 else (True, False):
+            pair[has_network] = bench.build([{"uuid": NETWORK}] if has_network else "none", requests, servers)
+            bench.delete_all()
+        if number:
+            bare.append(pair[False])
+            networked.append(pair[True])
+    return bare, networked
+
+
+def show(name: str, bare: Sequence[Cost], networked: Sequence[Cost]) -> None:
+    print(f"{name}:")
+    for place, kind in enumerate(Cost._fields):
+        without, with_one = ([cost[place] * 1e3 for cost in costs] for costs in (bare, networked))
+        ratios = sorted(b / a for a, b in zip(without, with_one, strict=True))
+        print(
+            f"  {kind:<5} without {statistics.median(without):6.2f} ms, with a network "
+            f"{statistics.median(with_one):6.2f} ms, ratio {statistics.median(ratios):5.2f} "
+            f"({ratios[0]:.2f} - {ratios[-1]:.2f}), of the fastest {min(with_one) / min(without):5.2f}  "
+            f"(goal <= {GOAL:g})",
+            flush=True,
+        )
+
+
+def main(options: Sequence[str] = ()) -> None:
+    rounds = int(options[0]) if options else ROUNDS
+    requests = int(options[1]) if len(options) > 1 else SERVERS
+    stub = StubNeutron()
+    with running(CachedClient(stub, extensions_s=_EXTENSIONS_S)) as process:
+        bench = Bench(process)
+        show("one server, POST to ACTIVE", *compare(bench, rounds, requests, 1))
+        show(f"{TOGETHER} servers of one request, per server", *compare(bench, max(rounds // 3, 1), 1, TOGETHER))
+        stub.requests.clear()
+        bench.build([{"uuid": NETWORK}], requests)
+        counted = ", ".join(f"{name} {count / requests:.2f}" for name, count in sorted(stub.requests.items()))
+        print(f"requests to Neutron for one server: {counted}")
+
+
+if __name__ == "__main__":
+    import sys
+
+    main(sys.argv[1:])
