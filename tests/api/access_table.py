@@ -390,6 +390,7 @@ PARTICULAR: Mapping[str, tuple[str, Access]] = {
     ),
     "migrations of a project": ("compute GET /v2.1/os-migrations", Access(MANAGER, ADMIN, query="?project_id=@home")),
     "limits of a project": ("compute GET /v2.1/limits", Access(ANY, ADMIN, query="?tenant_id=@home")),
+    "limits of a user": ("compute GET /v2.1/limits", anywhere(ADMIN, query="?user_id=somebody")),
     "the use of nobody": ("placement GET /usages", anywhere(ADMIN | SERVICE, query="?project_id=")),
 }
 

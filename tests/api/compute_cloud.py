@@ -107,13 +107,14 @@ class Cloud:
         name: str = "vm",
         node: str | None = None,
         project_id: str = "wonder",
+        user_id: str = "alice",
         task_state: TaskState | None = None,
         group_uuid: str | None = None,
     ) -> str:
         """Store an active server on a host, and return its uuid. Claims nothing."""
         flavor = Flavor("1", "m1.tiny", vcpus=1, memory_mib=512, root_gib=1)
         uuid = str(uuid4())
-        server = Instance(0, uuid, name, project_id, "alice", VmState.ACTIVE, flavor, task_state=task_state)
+        server = Instance(0, uuid, name, project_id, user_id, VmState.ACTIVE, flavor, task_state=task_state)
 
         def job(tx: Transaction) -> None:
             instances.insert(tx, [(server, group_uuid)])

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from api.compute_cloud import Cloud
+from support.api_client import Client
 
 DEFAULTS = {
     "instances": 10, "cores": 20, "ram": 51200, "metadata_items": 128, "key_pairs": 100, "server_groups": 10,
@@ -103,6 +104,26 @@ def test_limits_of_another_project_are_for_administrators(cloud: Cloud) -> None:
     assert cloud.member.get("/limits?tenant_id=wonder&reserved=1").status == 200
 
 
+@pytest.mark.parametrize("version", ["2.1", "2.75", "2.100"])
+def test_limits_of_a_user(cloud: Cloud, version: str) -> None:
+    cloud.add_server(None, user_id="alice")
+    cloud.add_server(None, user_id="bob")
+    cloud.admin.put(QUOTA, {"quota_set": {"instances": 8}})
+    cloud.admin.put(f"{QUOTA}?user_id=alice", {"quota_set": {"instances": 5}})
+    bob = cloud.as_user("bob", "wonder").at(version)
+
+    def shown(client: Client, query: str) -> tuple[int, int]:
+        absolute = client.get(f"/limits{query}").body["limits"]["absolute"]
+        return absolute["maxTotalInstances"], absolute["totalInstancesUsed"]
+
+    assert shown(cloud.member.at(version), "?user_id=alice") == (5, 1)
+    assert shown(bob, "?user_id=bob&reserved=1") == (8, 1)
+    assert shown(cloud.admin.at(version), "?tenant_id=wonder&user_id=alice") == (5, 1)
+    assert bob.get("/limits?user_id=alice").status == 403
+    assert cloud.member.get("/limits?tenant_id=elsewhere&user_id=alice").status == 403
+    assert cloud.admin.at(version).get("/limits?user_id=").status == 400
+
+
 def test_users_of_a_project(cloud: Cloud) -> None:
     admin = cloud.admin.at("2.100")
     assert admin.put(QUOTA, {"quota_set": {"instances": 8}}).status == 200
@@ -160,6 +181,7 @@ def test_ids_that_no_table_holds(cloud: Cloud, bad: str) -> None:
     assert admin.put(f"{QUOTA}?user_id={bad}", {"quota_set": {"cores": 1}}).status == 400
     assert admin.put(f"/os-quota-class-sets/{bad}", {"quota_class_set": {"cores": 1}}).status == 400
     assert admin.get(f"/limits?tenant_id={bad}").status == 400
+    assert admin.get(f"/limits?user_id={bad}").status == 400
 
 
 def test_who_may_what(cloud: Cloud) -> None:

@@ -53,5 +53,5 @@ UPDATE_CLASS = Schemas(
 )
 _USER: JSONDict = {"user_id": {"type": "string", "maxLength": 255}}
 OF_USER = Schemas({(2, 1): query(_USER), (2, 75): query(_USER, extra=False)})
-_PROJECT: JSONDict = {"tenant_id": {"type": "string", "maxLength": 255}, "reserved": {"type": "string"}}
-LIMITS = Schemas({(2, 1): query(_PROJECT), (2, 75): query(_PROJECT, extra=False)})
+_OWNER: JSONDict = {**_USER, "tenant_id": {"type": "string", "maxLength": 255}, "reserved": {"type": "string"}}
+LIMITS = Schemas({(2, 1): query(_OWNER), (2, 75): query(_OWNER, extra=False)})
