@@ -83,6 +83,7 @@ def test_a_decision_is_kept_under_server_and_request(call: Call) -> None:
     (decision,) = decisions_of(call, server_id)
     assert decision["server_id"] == server_id
     assert decision["chosen"] == "node1"
+    assert decision["scheduled_at"] == decision["created_at"]
     assert [host["host"] for host in decision["ranked"]] == ["node1", "node2"]
     assert [step["rule"] for step in decision["steps"]][-2:] == ["ComputeFilter", "ServerGroupAntiAffinityFilter"]
     assert decisions_of(call, decision["request_id"]) == [decision]
@@ -95,7 +96,7 @@ def test_every_server_of_a_request_that_is_refused_has_the_reason(call: Call) ->
     assert server_id in servers
     for each in servers:
         (decision,) = decisions_of(call, each)
-        assert decision["chosen"] is None
+        assert (decision["chosen"], decision["scheduled_at"]) == (None, None)
         removed = {step["rule"]: [host["host"] for host in step["removed"]] for step in decision["steps"]}
         assert removed["Placement: MEMORY_MB"] == ["node1", "node2"]
         assert [step["rule"] for step in decision["steps"] if not step["hosts_out"]] == ["Placement: MEMORY_MB"]

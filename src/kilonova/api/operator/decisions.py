@@ -103,6 +103,7 @@ def _replay_view(outcome: Outcome, filters: dict[str, Any] | None) -> dict[str, 
 
 
 def _view(decision: StoredDecision) -> dict[str, Any]:
+    decided_at = decision.created_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     steps = [
         {
             "rule": rule_name,
@@ -120,7 +121,8 @@ def _view(decision: StoredDecision) -> dict[str, Any]:
     return {
         "request_id": decision.request_id,
         "server_id": decision.instance_uuid,
-        "created_at": decision.created_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        "created_at": decided_at,
+        "scheduled_at": None if decision.body["chosen"] is None else decided_at,
         "seq": decision.seq,
         "move": decision.body.get("move"),
         "chosen": decision.body["chosen"],
