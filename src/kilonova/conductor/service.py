@@ -70,6 +70,7 @@ from kilonova.model.config_drive import PublicKey
 from kilonova.model.image import Image
 from kilonova.model.image_data import ImageData
 from kilonova.model.instance import Instance
+from kilonova.model.local_disk import NO_LOCAL_DISKS, LocalDisks
 from kilonova.model.network_request import NO_NETWORKS, NetworkRequest
 from kilonova.model.quota import NO_LIMITS, Limits
 from kilonova.model.request_spec import RequestSpec, StoredRequest
@@ -204,6 +205,7 @@ class Conductor:
         trusted_certs: tuple[str, ...] = (),
         admin_pass: str | None = None,
         networks: NetworkRequest = NO_NETWORKS,
+        disks: LocalDisks = NO_LOCAL_DISKS,
         at_least: int | None = None,
         limits: Limits | None = None,
     ) -> None:
@@ -211,12 +213,12 @@ class Conductor:
 
         ``key``: the public key to inject. ``trusted_certs``: ids of the certificates for the image signature.
         ``admin_pass``: administrator's password for guests with a config drive; it is not stored.
-        ``networks``: the networks of each server, after validation.
+        ``networks``, ``disks``: the networks and local disks of each server, after validation.
         ``at_least``: minimum number of servers to create if the quotas do not allow all; None if all are required.
         ``limits``: quotas from an external service (unified limits); None to use the quotas in the database.
         Raises: OverQuota.
         """
-        request = StoredRequest(new_uuid(), spec, group_uuid, user_data, key, trusted_certs)
+        request = StoredRequest(new_uuid(), spec, group_uuid, user_data, key, trusted_certs, disks)
         new = tuple(replace(instance, request_spec_uuid=request.uuid) for instance in built)
         drives = [instance.uuid for instance in built if instance.config_drive]
         self._services.config_drives.passwords.remember(drives, admin_pass)

@@ -94,6 +94,12 @@ class ComputeSettings:
         int,
         Option("Most concurrent live migrations away from a host; others are queued. 0: no limit.", min=0),
     ] = 1
+    max_local_block_devices: Annotated[
+        int,
+        Option(
+            "Most local disks of a new server whose request lists its disks, with the root disk. -1: no limit.", min=-1
+        ),
+    ] = 3
     force_config_drive: Annotated[
         bool, Option("Whether every server gets a config drive, even if its request does not ask for one.")
     ] = False

@@ -24,6 +24,7 @@ from kilonova.identifiers import new_uuid
 from kilonova.model.config_drive import PublicKey
 from kilonova.model.image import Image
 from kilonova.model.instance import Instance
+from kilonova.model.local_disk import NO_LOCAL_DISKS, EphemeralDisk, LocalDisks, SwapDisk
 from kilonova.model.placed_server import PlacedServer
 from kilonova.model.request_spec import RequestedNetwork, RequestSpec, StoredRequest
 from kilonova.model.server_migration import MoveKind
@@ -138,7 +139,15 @@ def _shown(text: str, user_data: str | None) -> ShownRequest:
 def _request(row: Any) -> StoredRequest:
     key, certs = row.body.get("key"), row.body.get("trusted_certs", ())
     public = None if key is None else PublicKey(**key)
-    return StoredRequest(row.uuid, *from_json(row.body), row.user_data, public, tuple(certs))
+    disks = _disks(row.body.get("disks"))
+    return StoredRequest(row.uuid, *from_json(row.body), row.user_data, public, tuple(certs), disks)
+
+
+def _disks(stored: Mapping[str, Any] | None) -> LocalDisks:
+    if stored is None:
+        return NO_LOCAL_DISKS
+    ephemeral, swap = stored["ephemeral"], stored["swap"]
+    return LocalDisks(tuple(EphemeralDisk(**disk) for disk in ephemeral), None if swap is None else SwapDisk(**swap))
 
 
 def _body(request: StoredRequest) -> dict[str, Any]:
@@ -147,6 +156,8 @@ def _body(request: StoredRequest) -> dict[str, Any]:
         body["key"] = asdict(request.key)
     if request.trusted_certs:
         body["trusted_certs"] = request.trusted_certs
+    if request.disks != NO_LOCAL_DISKS:
+        body["disks"] = asdict(request.disks)
     return body
 
 

@@ -19,7 +19,8 @@ Each version, and what was added with it:
       a guest before a rescue or a move
  7    ``CallOff``: cancels the order of a step that was interrupted before the order arrived (ADR 18)
  8    the abilities of hypervisor drivers, in the reports of agents
- 9    network interfaces of guests, ``AttachInterface`` and ``DetachInterface``; metadata and passwords of guests
+ 9    network interfaces of guests, ``AttachInterface`` and ``DetachInterface``; metadata and passwords of guests; local
+      disks that users request
 ====  ==================================================================
 """
 
@@ -41,6 +42,8 @@ OLDEST = 3
 _CONFIG_DRIVES = 4
 #: First version with network interfaces; an older agent would create guests without their interfaces.
 _INTERFACES = 9
+#: First version with requested local disks; an older agent would create guests without these disks.
+_REQUESTED_DISKS = 9
 Message = AgentMessage | ConductorMessage | Question | Answer
 #: Renamed message class → its name in the wire format, which is the former class name that other releases know.
 _NAMES_OF_OTHERS: Mapping[type, str] = {HostsRegistered: "Orphans"}
@@ -129,6 +132,8 @@ def require_known(message: Message, version: int, host: str) -> None:
         what = "a guest with a config drive"
     elif version < _INTERFACES and guest is not None and guest.vifs:
         what = "a guest with network interfaces"
+    elif version < _REQUESTED_DISKS and guest is not None and (guest.requested_ephemeral or guest.swap_bus):
+        what = "a guest with requested local disks"
     else:
         return
     raise AgentTooOld(

@@ -18,6 +18,7 @@ from kilonova.model.config_drive import ConfigDrive
 from kilonova.model.flavor import Flavor
 from kilonova.model.guest_devices import GuestDevices
 from kilonova.model.image_data import ImageData
+from kilonova.model.local_disk import EphemeralDisk
 from kilonova.model.network_info import NetworkInfo
 
 
@@ -244,6 +245,8 @@ class GuestSpec:
     ``config_drive``: contents of the config drive; None if the guest has no config drive.
     ``vifs``: network interfaces, in the order in which the guest sees them. ``starts_paused``: the driver may start the
     guest paused, since the network service has still to plug an interface; the guest is then unpaused by an order.
+    ``requested_ephemeral``: the ephemeral disks that the user requested; then ``ephemeral_gib`` is 0. ``swap_bus``: bus
+    of the swap disk; None for the bus of the root disk.
     ``user_data``: may contain secrets, so ``repr`` omits it, and logs never contain it.
     """
 
@@ -269,3 +272,10 @@ class GuestSpec:
     config_drive: ConfigDrive | None = None
     vifs: NetworkInfo = ()
     starts_paused: bool = False
+    requested_ephemeral: tuple[EphemeralDisk, ...] = ()
+    swap_bus: str | None = None
+
+    @property
+    def ephemeral(self) -> tuple[EphemeralDisk, ...]:
+        """The ephemeral disks: those that the user requested, or else the one of the flavor."""
+        return self.requested_ephemeral or ((EphemeralDisk(self.ephemeral_gib),) if self.ephemeral_gib else ())

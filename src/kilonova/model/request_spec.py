@@ -8,6 +8,7 @@ from typing import Any
 from kilonova.model.config_drive import PublicKey
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
+from kilonova.model.local_disk import NO_LOCAL_DISKS, LocalDisks
 from kilonova.model.server_group import GroupView
 from kilonova.model.server_migration import MoveKind
 
@@ -179,7 +180,7 @@ class StoredRequest:
 
     ``user_data``: in base64, as sent by the user. ``key``: copy of the requested public key; the key pair itself may
     have been deleted since.
-    ``trusted_certs``: ids of the certificates trusted for the image's signature.
+    ``trusted_certs``: ids of the certificates trusted for the image's signature. ``disks``: requested local disks.
     """
 
     uuid: str
@@ -188,3 +189,4 @@ class StoredRequest:
     user_data: str | None = field(default=None, repr=False)
     key: PublicKey | None = None
     trusted_certs: tuple[str, ...] = ()
+    disks: LocalDisks = NO_LOCAL_DISKS

@@ -23,6 +23,7 @@ from kilonova.errors import DriverError, GuestMissing, ImageUnusable, Unsupporte
 from kilonova.model.config_drive import ConfigDrive
 from kilonova.model.image_data import ImageData
 from kilonova.model.instance import GuestSpec
+from kilonova.model.local_disk import EphemeralDisk
 from support.real_images import MIB, RealImages, qemu_img
 
 ORDERED_AT = datetime(2026, 3, 29, 2, 30, tzinfo=UTC).replace(tzinfo=None)
@@ -167,6 +168,37 @@ def test_the_further_disks_of_a_flavor(disks_with: MakeDisks, service: RealImage
     assert info(other[1])["full-backing-filename"] == str(base)
     assert base.stat().st_ino == before
     assert disks.present("g1") == made
+
+
+def kind_of(file: Path) -> set[str]:
+    """Return what blkid finds in a raw file."""
+    found = subprocess.run(["blkid", "-p", "-o", "export", file], check=True, capture_output=True, text=True).stdout
+    return set(found.split("\n"))
+
+
+def test_requested_disks_have_their_own_sizes_file_systems_and_buses(
+    disks_with: MakeDisks, service: RealImages, instances: Path
+) -> None:
+    image, disks = service.make("image-1", "qcow2"), disks_with()
+    asked = (EphemeralDisk(1, "ext4"), EphemeralDisk(2, "vfat", "scsi"))
+    wanted = guest(image, requested_ephemeral=asked, swap_mib=8, swap_bus="scsi")
+    made = disks.make(wanted)
+    assert [disk.path.name for disk in made] == ["disk", "disk.eph0", "disk.eph1", "disk.swap"]
+    assert [disk.bus for disk in made] == ["", "", "scsi", "scsi"]
+    assert [info(disk)["virtual-size"] for disk in made[1:3]] == [GIB, 2 * GIB]
+    base = instances / "_base"
+    assert {"TYPE=ext4", "LABEL=ephemeral0"} <= kind_of(base / "ephemeral_1_ext4.raw")
+    assert {"TYPE=vfat", "LABEL=ephemeral1"} <= kind_of(base / "ephemeral_2_vfat_1.raw")
+    write_to(made[2], "x")
+    larger = replace(wanted, root_gib=2, swap_mib=16, swap_bus=None, ordered_at=ORDERED_AT.replace(year=2027))
+    moved = resized(disks, larger)
+    assert [disk.path.name for disk in moved] == [disk.path.name for disk in made]
+    assert [disk.bus for disk in moved] == ["", "", "scsi", ""]
+    assert [info(disk)["virtual-size"] for disk in moved[:3]] == [2 * GIB, GIB, 2 * GIB]
+    assert has(moved[2], "x")
+    rebuilt = disks.make(replace(larger, ordered_at=ORDERED_AT.replace(year=2028)))
+    assert [disk.path.name for disk in rebuilt] == [disk.path.name for disk in made]
+    assert not has(rebuilt[2], "x")
 
 
 @pytest.mark.parametrize("umask", [0o022, 0o077])

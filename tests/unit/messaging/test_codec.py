@@ -18,6 +18,7 @@ from kilonova.messaging.codec import KNOWN, MESSAGES, NEEDS, VERSION, Envelope, 
 from kilonova.messaging.messages import LiveMigrate, PauseGuest, SpawnGuest, StepId, StepReply, StopGuest
 from kilonova.model.config_drive import ConfigDrive
 from kilonova.model.instance import GuestSpec
+from kilonova.model.local_disk import EphemeralDisk
 from kilonova.model.network_info import Vif, VifNetwork
 
 RECORDED = Path(__file__).parents[2] / "fixtures" / "messages"
@@ -140,6 +141,11 @@ def test_nobody_is_sent_what_its_version_does_not_know() -> None:
     require_known(with_interface, VERSION, "node1")
     with pytest.raises(AgentTooOld, match="a guest with network interfaces"):
         require_known(with_interface, 8, "node1")
+    disks = (EphemeralDisk(1, "ext4"),)
+    with_disks = SpawnGuest(StepId("w", "spawn", 1), dataclasses.replace(guest, requested_ephemeral=disks))
+    require_known(with_disks, VERSION, "node1")
+    with pytest.raises(AgentTooOld, match="a guest with requested local disks"):
+        require_known(with_disks, 8, "node1")
 
 
 def test_a_message_of_a_newer_release_is_read_as_far_as_it_is_known() -> None:

@@ -114,7 +114,8 @@ def _guest(
     config_drive: ConfigDrive | None,
 ) -> GuestSpec:
     """Return the description of a guest. ``ordered_at``: start time of the step that orders the guest."""
-    flavor, image = instance.flavor, request.spec.image
+    flavor, image, disks = instance.flavor, request.spec.image, request.disks
+    swap = disks.swap if disks.swap is not None and disks.swap.applies_to(flavor) else None
     return GuestSpec(
         uuid=instance.uuid,
         name=instance.instance_name,
@@ -122,8 +123,10 @@ def _guest(
         vcpus=flavor.vcpus,
         memory_mib=flavor.memory_mib,
         root_gib=flavor.root_gib,
-        ephemeral_gib=flavor.ephemeral_gib,
-        swap_mib=flavor.swap_mib,
+        ephemeral_gib=0 if disks.ephemeral else flavor.ephemeral_gib,
+        requested_ephemeral=disks.ephemeral,
+        swap_mib=flavor.swap_mib if swap is None else swap.mib,
+        swap_bus=None if swap is None else swap.bus,
         image_ref=instance.image_ref,
         image_properties=dict(image.properties) if image else {},
         extra_specs=dict(flavor.extra_specs),

@@ -13,12 +13,22 @@ class SecurityGroup(Struct, frozen=True):
 
 
 class BlockDevice(Struct, frozen=True, kw_only=True):
-    """An item of ``block_device_mapping_v2``."""
+    """An item of ``block_device_mapping_v2``. ``boot_index``: UNSET if the body does not have the field."""
 
     source_type: str
     destination_type: str = "local"
-    boot_index: Whole | str | None = 0
+    boot_index: Whole | str | UnsetType | None = UNSET
     uuid: str | None = None
+    volume_size: Whole | str | None = None
+    guest_format: str | None = None
+    device_type: str | None = None
+    disk_bus: str | None = None
+    image_id: str | None = None
+    snapshot_id: str | None = None
+    volume_id: str | None = None
+    volume_type: str | None = None
+    no_device: object = None
+    tag: str | None = None
 
 
 class NewServer(

@@ -20,6 +20,7 @@ from kilonova.api.compute.flavors import find_asked
 from kilonova.api.compute.hints import read_hints, unseen_instances
 from kilonova.api.compute.links import bookmark_links
 from kilonova.api.compute.possible_guests import require_possible_guest
+from kilonova.api.compute.servers.local_disks import read_local_disks
 from kilonova.api.compute.servers.requested_networks import read_networks
 from kilonova.api.compute.target import Target, read_target
 from kilonova.api.http import Context, Reply, Request
@@ -52,6 +53,7 @@ def create_server(ctx: Context, request: Request) -> Reply:
     trusted = read_trusted_certs(ctx, asked.trusted_image_certificates, "os_compute_api:servers:create")
     target = read_target(ctx, asked)
     flavor = _flavor(ctx, asked)
+    disks = read_local_disks(ctx, asked, flavor)
     image = _image(ctx, asked)
     aliases = read_aliases(ctx.backend.settings.scheduler.pci_alias)
     require_possible_guest(flavor, image, aliases, flavor_field="flavorRef", image_field="imageRef")
@@ -93,6 +95,7 @@ def create_server(ctx: Context, request: Request) -> Reply:
         at_least=least,
         limits=ctx.backend.limits.of_project(ctx.project_id),
         networks=networks,
+        disks=disks,
     )
     if group_uuid is not None and ctx.backend.announcer.is_on:
         _announce_members(ctx, group_uuid, built)
@@ -149,20 +152,6 @@ def _refuse_what_needs_other_services(ctx: Context, asked: NewServer) -> None:
         _refuse_what_needs_networks(asked)
     if asked.personality:
         raise invalid_field("personality", "File injection is not supported; use user_data.")
-    if asked.block_device_mapping:
-        raise invalid_field("block_device_mapping", "No volume service is configured.")
-    for index, device in enumerate(asked.block_device_mapping_v2):
-        is_image_boot = (
-            device.source_type == "image"
-            and device.destination_type == "local"
-            and str(device.boot_index) == "0"
-            and device.uuid == asked.image_ref
-        )
-        if not is_image_boot:
-            raise invalid_field(
-                f"block_device_mapping_v2.{index}",
-                "No volume service is configured: only the local disk of the server's own image is supported.",
-            )
 
 
 def _refuse_what_needs_networks(asked: NewServer) -> None:

@@ -11,6 +11,7 @@ from kilonova.api.compute.bodies.moves import LiveMigration, Migration, Resize
 from kilonova.api.compute.flavors import find_asked
 from kilonova.api.compute.possible_guests import require_possible_guest
 from kilonova.api.compute.schemas import server_moves as schemas
+from kilonova.api.compute.servers.local_disks import require_ephemeral_room
 from kilonova.api.compute.servers.servers import find_server
 from kilonova.api.compute.servers.states import check_allowed, host_is_up
 from kilonova.api.http import Context, Endpoint, Reply, Request
@@ -23,6 +24,7 @@ from kilonova.db import request_specs, services
 from kilonova.errors import Conflict, InvalidRequest, NotFound
 from kilonova.model.flavor import Flavor
 from kilonova.model.instance import Instance
+from kilonova.model.local_disk import NO_LOCAL_DISKS
 from kilonova.model.needed_abilities import NEEDED
 from kilonova.model.requester import Requester
 from kilonova.scheduler.devices.pci_request import read_aliases
@@ -148,6 +150,7 @@ def _new_flavor(ctx: Context, instance: Instance, flavor_ref: float | str) -> Fl
     image = stored.spec.image if stored is not None else None
     aliases = read_aliases(ctx.backend.settings.scheduler.pci_alias)
     require_possible_guest(flavor, image, aliases, flavor_field="flavorRef", image_field="flavorRef")
+    require_ephemeral_room("flavorRef", NO_LOCAL_DISKS if stored is None else stored.disks, flavor)
     return flavor
 
 

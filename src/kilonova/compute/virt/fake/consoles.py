@@ -69,6 +69,6 @@ def _lines(uuid: str, guest: SimulatedGuest, entry: ConsoleEntry) -> Iterator[st
         return
     yield f"[    0.000000] Kilonova simulated guest {uuid}"
     yield f"[    0.000100] Boot at {entry.at}: {entry.what}"
-    yield f"[    0.000200] {guest.vcpus} CPUs, {guest.memory_mib} MiB of memory, disk of {guest.root_gib} GiB"
+    yield f"[    0.000200] {guest.vcpus} CPUs, {guest.memory_mib} MiB of memory, {', '.join(guest.disks.values())}"
     yield "[    0.000300] Started all services"
     yield "login:"

@@ -33,7 +33,7 @@ class Diagnostics:
             memory_maximum_mib=guest.memory_mib,
             memory_used_mib=0,
             cpus=tuple(CpuDiagnostics(number, time_ns=0, utilisation=0) for number in range(guest.vcpus)),
-            disks=(DiskDiagnostics("vda", 0, 0, 0, 0, 0),),
+            disks=tuple(DiskDiagnostics(name, 0, 0, 0, 0, 0) for name in guest.disks),
         )
 
 

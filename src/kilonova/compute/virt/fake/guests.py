@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Any
 
 import orjson
@@ -51,7 +52,8 @@ class SimulatedGuest:
     ``rescue_image_ref``: the rescue image that the guest runs from; None if the guest runs from its own disk.
     ``image_ref``: the image that the disk was made from; None in state files of old releases without this field.
     ``ordered_at``: Kilonova's mark, which is the time of the order that created the guest; None if Kilonova did not
-    create the guest. ``ports``: ids of the ports of its network interfaces.
+    create the guest. ``ports``: ids of the ports of its network interfaces. ``local_disks``: descriptions of its
+    ephemeral disks and swap.
     """
 
     state: PowerState
@@ -65,6 +67,7 @@ class SimulatedGuest:
     console: tuple[ConsoleEntry, ...] = ()
     has_config_drive: bool = False
     ports: tuple[str, ...] = ()
+    local_disks: tuple[str, ...] = ()
 
     def booted(self, how: str) -> "SimulatedGuest":
         """Return the guest as it is after one more boot."""
@@ -75,6 +78,12 @@ class SimulatedGuest:
         entry = ConsoleEntry(what, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), is_boot)
         return replace(self, console=(*self.console, entry)[-_ENTRIES:])
 
+    @property
+    def disks(self) -> Mapping[str, str]:
+        """Device name → description of the disk, the root disk first."""
+        found = (f"disk of {self.root_gib} GiB", *self.local_disks)
+        return {f"vd{letter}": what for letter, what in zip(ascii_lowercase, found, strict=False)}
+
     @classmethod
     def of(cls, guest: GuestSpec, state: PowerState, origin: Origin) -> "SimulatedGuest":
         ordered_at = guest.ordered_at or datetime.now(UTC).replace(
@@ -82,7 +91,15 @@ class SimulatedGuest:
         )  # older control processes do not send the time of the order
         size = guest.vcpus, guest.memory_mib, guest.root_gib
         has_drive, ports = guest.config_drive is not None, tuple(vif.port_id for vif in guest.vifs)
-        return cls(state, origin, *size, ordered_at, guest.image_ref, has_config_drive=has_drive, ports=ports)
+        made = cls(state, origin, *size, ordered_at, guest.image_ref, has_config_drive=has_drive, ports=ports)
+        return replace(made, local_disks=tuple(_local_disks(guest)))
+
+
+def _local_disks(guest: GuestSpec) -> Iterator[str]:
+    for disk in guest.ephemeral:
+        yield f"ephemeral disk of {disk.gib} GiB" + (f" ({disk.file_system})" if disk.file_system else "")
+    if guest.swap_mib:
+        yield f"swap of {guest.swap_mib} MiB"
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,5 +253,5 @@ def _guest(value: Any, written_at: datetime) -> SimulatedGuest | None:
     ordered_at = written_at if text == "" else None if text is None else datetime.fromisoformat(text)
     enums = {"state": PowerState(value["state"]), "origin": Origin(value["origin"])}
     console = tuple(ConsoleEntry(**entry) for entry in value.get("console", ()))
-    ports = tuple(value.get("ports", ()))
-    return SimulatedGuest(**{**value, **enums, "ordered_at": ordered_at, "console": console, "ports": ports})
+    lists = {name: tuple(value.get(name, ())) for name in ("ports", "local_disks")}
+    return SimulatedGuest(**{**value, **enums, "ordered_at": ordered_at, "console": console, **lists})

@@ -50,7 +50,14 @@ def why_not(
     host. ``shared_cpus``: as in :func:`describe`.
     """
     try:
-        describe(guest, host, (_ROOT,), settings, console_log=Path("console.log"), shared_cpus=shared_cpus)
+        describe(
+            guest,
+            host,
+            (_ROOT, *_requested_disks(guest)),
+            settings,
+            console_log=Path("console.log"),
+            shared_cpus=shared_cpus,
+        )
     except UnsupportedGuest as refusal:
         return refusal.message
     models = supported_models(host, settings)
@@ -59,6 +66,12 @@ def why_not(
             have = ", ".join(sorted(models[name])) or "none"
             return f"{said} is not supported by this host (supported: {have})."
     return None
+
+
+def _requested_disks(guest: GuestSpec) -> Iterator[DiskFile]:
+    """Yield a disk for each bus that the user requested."""
+    buses = {*(disk.bus for disk in guest.requested_ephemeral), guest.swap_bus}
+    return (DiskFile(DiskRole.EPHEMERAL, Path("disk.eph0"), "qcow2", bus=bus) for bus in sorted(filter(None, buses)))
 
 
 def why_unusable(host: HostCapabilities, settings: LibvirtSettings) -> str | None:

@@ -83,14 +83,15 @@ class BaseImages:
             yield base
 
     @contextmanager
-    def ephemeral(self, gib: int, file_system: str) -> Iterator[Base]:
+    def ephemeral(self, gib: int, file_system: str, index: int) -> Iterator[Base]:
         """Yield a base image of ``gib`` GiB that contains an empty file system. Raises: DriverError.
 
+        The label of the file system has the ``index`` of the disk among the guest's ephemeral disks.
         The base image is protected from removal as in :meth:`use`.
         """
-        name = f"{EPHEMERAL_PREFIX}{gib}_{file_system}"
+        name = f"{EPHEMERAL_PREFIX}{gib}_{file_system}" + (f"_{index}" if index else "")
         with self._images.locked(name):
-            yield self._find(name) or self._make_ephemeral(name, gib, file_system)
+            yield self._find(name) or self._make_ephemeral(name, gib, file_system, f"ephemeral{index}")
 
     # --- single base images -------------------------------------------------------------------------------------------
 
@@ -132,11 +133,11 @@ class BaseImages:
             disk_tool.convert(fetched, found.qemu_format, draft, RAW)
             return self._images.put(name, draft)
 
-    def _make_ephemeral(self, name: str, gib: int, file_system: str) -> Base:
+    def _make_ephemeral(self, name: str, gib: int, file_system: str, label: str) -> Base:
         file = f"{name}.{RAW}"
         with self._images.draft(file) as draft:
             disk_tool.make_empty(draft, RAW, gib * _GIB)
-            make_file_system(draft, file_system)
+            make_file_system(draft, file_system, label)
             return Base(self._images.put(file, draft), RAW, gib * _GIB)
 
 

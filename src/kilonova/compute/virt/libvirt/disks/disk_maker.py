@@ -18,7 +18,7 @@ from kilonova.model.image_data import ImageData
 from kilonova.model.instance import GuestSpec
 
 _MIB, _GIB = 1 << 20, 1 << 30
-ROOT, EPHEMERAL, SWAP, CONFIG = "disk", "disk.eph0", "disk.swap", "disk.config"
+ROOT, SWAP, CONFIG = "disk", "disk.swap", "disk.config"
 RESCUE, RESCUE_CONFIG = "disk.rescue", "disk.config.rescue"
 _DRAFT = ".part"
 
@@ -51,11 +51,17 @@ class DiskMaker:
         return self._config(folder, record, guest, DiskRole.RESCUE_CONFIG, RESCUE_CONFIG)
 
     def ephemeral(self, folder: Path, record: DiskRecord, guest: GuestSpec) -> DiskRecord:
+        """Make the ephemeral disks of a guest that are not yet in the record."""
         os_type = guest.image_properties.get("os_type", "")
-        file_system = of_ephemeral_disks(os_type, self._settings.default_ephemeral_format)
-        with self._bases.ephemeral(guest.ephemeral_gib, file_system) as base:
-            record = self._noted(folder, record, DiskRole.EPHEMERAL, EPHEMERAL, base)
-        return self._made(folder, record, DiskRole.EPHEMERAL, base, base.virtual_bytes)
+        default = of_ephemeral_disks(os_type, self._settings.default_ephemeral_format)
+        for index, disk in enumerate(guest.ephemeral):
+            file = ephemeral_file(index)
+            if not record.has_file(file):
+                with self._bases.ephemeral(disk.gib, disk.file_system or default, index) as base:
+                    made = MadeDisk(DiskRole.EPHEMERAL, file, self._format, base.name, bus=disk.bus or "")
+                    record = _noted(folder, record, made)
+                record = self._made(folder, record, made, base, base.virtual_bytes)
+        return record
 
     def swap(self, folder: Path, record: DiskRecord, guest: GuestSpec) -> DiskRecord:
         draft = folder / f"{SWAP}{_DRAFT}"
@@ -63,7 +69,7 @@ class DiskMaker:
         disk_tool.make_empty(draft, RAW, guest.swap_mib * _MIB)
         make_swap_space(draft)
         draft.replace(folder / SWAP)
-        return record.having(MadeDisk(DiskRole.SWAP, SWAP, RAW))
+        return record.having(MadeDisk(DiskRole.SWAP, SWAP, RAW, bus=guest.swap_bus or ""))
 
     def config(self, folder: Path, record: DiskRecord, guest: GuestSpec) -> DiskRecord:
         """Make the config drive of a guest, if the guest is to have one."""
@@ -84,18 +90,13 @@ class DiskMaker:
         self, folder: Path, record: DiskRecord, role: DiskRole, file: str, image: ImageData, root_gib: int
     ) -> DiskRecord:
         with self._bases.use(image, root_gib) as base:
-            record = self._noted(folder, record, role, file, base)
+            made = MadeDisk(role, file, self._format, base.name, is_cdrom=base.is_iso)
+            record = _noted(folder, record, made)
         size_bytes = base.virtual_bytes if base.is_iso else max(base.virtual_bytes, root_gib * _GIB)
-        return self._made(folder, record, role, base, size_bytes)
+        return self._made(folder, record, made, base, size_bytes)
 
-    def _noted(self, folder: Path, record: DiskRecord, role: DiskRole, file: str, base: Base) -> DiskRecord:
-        record = record.having(MadeDisk(role, file, self._format, base.name, is_cdrom=base.is_iso))
-        write_record(folder, record, is_draft=True)  # no fsync: after a host crash the disk is made again
-        return record
-
-    def _made(self, folder: Path, record: DiskRecord, role: DiskRole, base: Base, size_bytes: int) -> DiskRecord:
-        """Make the disk that is already in the record."""
-        noted = record.get(role)
+    def _made(self, folder: Path, record: DiskRecord, noted: MadeDisk, base: Base, size_bytes: int) -> DiskRecord:
+        """Make the disk ``noted``, which is already in the record."""
         file = folder / noted.file
         if noted.format == QCOW2:
             disk_tool.make_overlay(file, base.path, base.format, size_bytes)
@@ -115,6 +116,17 @@ class DiskMaker:
     def _finish(self, file: Path, size_bytes: int) -> None:
         if self._settings.preallocate_images == "space":
             disk_tool.reserve(file, size_bytes)
+
+
+def ephemeral_file(index: int) -> str:
+    """Return the file name of a guest's ephemeral disk."""
+    return f"disk.eph{index}"
+
+
+def _noted(folder: Path, record: DiskRecord, made: MadeDisk) -> DiskRecord:
+    record = record.having(made)
+    write_record(folder, record, is_draft=True)  # no fsync: after a host crash the disk is made again
+    return record
 
 
 def remove_rescue(folder: Path) -> None:

@@ -26,7 +26,7 @@ OF_RESCUES = (DiskRole.RESCUE, DiskRole.RESCUE_CONFIG)
 class MadeDisk(msgspec.Struct, frozen=True):
     """A disk file of a guest. ``base``: file name of the disk's base image, or "" if the disk has none.
 
-    ``is_cdrom``: whether the disk was made from a CD image.
+    ``is_cdrom``: whether the disk was made from a CD image. ``bus``: the requested bus, or "" if none was requested.
     """
 
     role: DiskRole
@@ -34,9 +34,14 @@ class MadeDisk(msgspec.Struct, frozen=True):
     format: str
     base: str = ""
     is_cdrom: bool = False
+    bus: str = ""
 
     def in_folder(self, folder: Path) -> DiskFile:
-        return DiskFile(self.role, folder / self.file, self.format, self.is_cdrom)
+        return DiskFile(self.role, folder / self.file, self.format, self.is_cdrom, self.bus)
+
+    def takes_place_of(self, other: "MadeDisk") -> bool:
+        """Tell whether the disk replaces ``other``: it has the same role, and the same file if it is ephemeral."""
+        return self.role is other.role and (self.role is not DiskRole.EPHEMERAL or self.file == other.file)
 
 
 class DiskRecord(msgspec.Struct, frozen=True):
@@ -48,6 +53,9 @@ class DiskRecord(msgspec.Struct, frozen=True):
     def find(self, role: DiskRole) -> MadeDisk | None:
         return next((disk for disk in self.disks if disk.role is role), None)
 
+    def has_file(self, file: str) -> bool:
+        return any(disk.file == file for disk in self.disks)
+
     def get(self, role: DiskRole) -> MadeDisk:
         """Return the disk of a role. Raises: DriverError if there is none."""
         made = self.find(role)
@@ -56,8 +64,8 @@ class DiskRecord(msgspec.Struct, frozen=True):
         return made
 
     def having(self, made: MadeDisk) -> "DiskRecord":
-        """Return the record with ``made`` replacing the disk of the same role."""
-        others = tuple(disk for disk in self.disks if disk.role is not made.role)
+        """Return the record with ``made``, which replaces the disk in its place."""
+        others = tuple(disk for disk in self.disks if not made.takes_place_of(disk))
         return DiskRecord(tuple(sorted((*others, made), key=_place)), self.ordered_at)
 
     def without(self, *roles: DiskRole) -> "DiskRecord":

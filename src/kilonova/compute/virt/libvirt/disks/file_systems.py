@@ -9,14 +9,14 @@ from kilonova.errors import DriverError
 #: Default file system of ephemeral disks by the image's os_type. Source: Nova, default_ephemeral_format.
 _BY_OS_TYPE = {"linux": "ext4", "windows": "ntfs"}
 _OTHERWISE = "vfat"
-_LABEL = "ephemeral0"
-_MAKE = {
-    "ext2": ("mkfs.ext2", "-q", "-F", "-L", _LABEL),
-    "ext3": ("mkfs.ext3", "-q", "-F", "-L", _LABEL),
-    "ext4": ("mkfs.ext4", "-q", "-F", "-L", _LABEL),
-    "xfs": ("mkfs.xfs", "-q", "-f", "-L", _LABEL),
-    "ntfs": ("mkfs.ntfs", "--quiet", "--force", "--fast", "--label", _LABEL),
-    "vfat": ("mkfs.vfat", "-n", _LABEL),
+#: File system → the command that makes it; the label and the file follow.
+MAKERS = {
+    "ext2": ("mkfs.ext2", "-q", "-F", "-L"),
+    "ext3": ("mkfs.ext3", "-q", "-F", "-L"),
+    "ext4": ("mkfs.ext4", "-q", "-F", "-L"),
+    "xfs": ("mkfs.xfs", "-q", "-f", "-L"),
+    "ntfs": ("mkfs.ntfs", "--quiet", "--force", "--fast", "--label"),
+    "vfat": ("mkfs.vfat", "-n"),
 }
 
 
@@ -25,14 +25,14 @@ def of_ephemeral_disks(os_type: str, default_format: str) -> str:
     return default_format or _BY_OS_TYPE.get(os_type, _OTHERWISE)
 
 
-def make_file_system(file: Path, kind: str) -> None:
+def make_file_system(file: Path, kind: str, label: str) -> None:
     """Make a file system on a raw disk. Raises: DriverError."""
     try:
-        run([*_MAKE[kind], file])
+        run([*MAKERS[kind], label, file])
     except CommandFailed as error:
         raise DriverError(
-            f"The ephemeral disk cannot be formatted as {kind} (set by [DEFAULT] default_ephemeral_format or the "
-            f"image's os_type): {error.message}"
+            f"The ephemeral disk cannot be formatted as {kind} (set by the request, [DEFAULT] "
+            f"default_ephemeral_format or the image's os_type): {error.message}"
         ) from error
 
 

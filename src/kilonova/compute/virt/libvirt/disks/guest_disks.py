@@ -81,8 +81,7 @@ class GuestDisks:
             if not _is_of(folder, guest):
                 with self._drafted(draft):
                     record = self._maker.root(draft, DiskRecord(ordered_at=guest.ordered_at), guest)
-                    if guest.ephemeral_gib:
-                        record = self._maker.ephemeral(draft, record, guest)
+                    record = self._maker.ephemeral(draft, record, guest)
                     if guest.swap_mib:
                         record = self._maker.swap(draft, record, guest)
                     write_record(draft, self._maker.config(draft, record, guest), is_draft=True)

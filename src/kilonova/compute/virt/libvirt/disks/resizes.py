@@ -7,13 +7,15 @@ from pathlib import Path
 import msgspec
 
 from kilonova.compute.virt.libvirt.disks import disk_tool
-from kilonova.compute.virt.libvirt.disks.disk_maker import DiskMaker
+from kilonova.compute.virt.libvirt.disks.disk_maker import ROOT, DiskMaker, ephemeral_file
 from kilonova.compute.virt.libvirt.disks.disk_records import OF_RESCUES, DiskRecord, MadeDisk, write_record
 from kilonova.compute.virt.libvirt.domain.description import DiskRole
 from kilonova.errors import UnsupportedGuest
 from kilonova.model.instance import GuestSpec
 
 _MIB, _GIB = 1 << 20, 1 << 30
+#: Roles of the disks whose sizes the flavor or the request sets.
+_SIZED = frozenset({DiskRole.ROOT, DiskRole.EPHEMERAL})
 
 
 def resized(folder: Path, record: DiskRecord, guest: GuestSpec, maker: DiskMaker) -> DiskRecord:
@@ -22,15 +24,15 @@ def resized(folder: Path, record: DiskRecord, guest: GuestSpec, maker: DiskMaker
     A swap disk of another size is replaced.
     Raises: UnsupportedGuest if a disk would shrink, before any change; DriverError, OSError.
     """
-    wanted = {DiskRole.ROOT: guest.root_gib, DiskRole.EPHEMERAL: guest.ephemeral_gib}
-    found = [(disk, wanted[disk.role] * _GIB) for disk in record.disks if disk.role in wanted and not disk.is_cdrom]
+    wanted = {ephemeral_file(index): disk.gib for index, disk in enumerate(guest.ephemeral)} | {ROOT: guest.root_gib}
+    sized = [disk for disk in record.disks if disk.role in _SIZED and not disk.is_cdrom]
+    found = [(disk, wanted.get(disk.file, 0) * _GIB) for disk in sized]
     for disk, size_bytes in found:
         _require_no_shrinking(folder, disk, size_bytes)
     for disk, size_bytes in found:
         if size_bytes > _size(folder, disk):
             disk_tool.grow(folder / disk.file, disk.format, size_bytes)
-    if guest.ephemeral_gib and record.find(DiskRole.EPHEMERAL) is None:
-        record = maker.ephemeral(folder, record, guest)
+    record = maker.ephemeral(folder, record, guest)
     record = _with_swap(folder, record, guest, maker)
     if guest.config_drive is not None:
         record = maker.config(folder, record, guest)

@@ -39,12 +39,14 @@ class DiskFile:
     """A disk file of a guest. ``format``: qcow2 or raw. QEMU is told the format, and never probes it.
 
     ``is_cdrom``: whether a root disk is an unmodified CD image (format iso) that is attached as a read-only CD-ROM.
+    ``bus``: bus that the user requested for the disk; "" for the bus of the guest's disks.
     """
 
     role: DiskRole
     path: Path
     format: str
     is_cdrom: bool = False
+    bus: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,8 @@ def describe_disks(
         rescuing = []
     for disk in [*own, *config]:
         is_cdrom = disk.is_cdrom or disk in config
-        placed.append((disk, cdrom_kind if is_cdrom else disk_kind))
+        kind = ("disk", _supported("disk_bus", disk.bus, "disk", board)) if disk.bus else disk_kind
+        placed.append((disk, cdrom_kind if is_cdrom else kind))
     placed += [(disk, _rescue_kind(rescue or {}, options, board)) for disk in rescuing]
     boots_from = DiskRole.RESCUE if files[DiskRole.RESCUE] else DiskRole.ROOT
     limits = _limits(options)

@@ -45,6 +45,15 @@ def test_disks_come_in_the_order_of_their_roles_and_a_rescue_apart(tmp_path: Pat
         record.without(DiskRole.SWAP).get(DiskRole.SWAP)
 
 
+def test_a_guest_has_several_ephemeral_disks() -> None:
+    disks = [MadeDisk(DiskRole.EPHEMERAL, f"disk.eph{number}", "qcow2", f"{number}.raw") for number in range(2)]
+    record = DiskRecord().having(SWAP).having(disks[0]).having(disks[1]).having(ROOT)
+    assert record.disks == (ROOT, *disks, SWAP)
+    changed = MadeDisk(DiskRole.EPHEMERAL, "disk.eph0", "raw")
+    assert set(record.having(changed).disks) == {ROOT, changed, disks[1], SWAP}
+    assert [record.has_file(name) for name in ("disk.eph1", "disk.eph2")] == [True, False]
+
+
 def test_which_images_disks_need(tmp_path: Path) -> None:
     for name, disks in (("a", (ROOT, SWAP)), ("a_resize", (ROOT, RESCUE)), ("b", (SWAP,)), ("c.part", (RESCUE,))):
         (tmp_path / name).mkdir()

@@ -3,7 +3,8 @@
 
 import pytest
 
-from kilonova.compute.virt.libvirt.disks.file_systems import of_ephemeral_disks
+from kilonova.compute.virt.libvirt.disks.file_systems import MAKERS, of_ephemeral_disks
+from kilonova.model.local_disk import FILE_SYSTEMS
 
 
 @pytest.mark.parametrize(
@@ -12,3 +13,7 @@ from kilonova.compute.virt.libvirt.disks.file_systems import of_ephemeral_disks
 )
 def test_the_file_system_of_ephemeral_disks(os_type: str, default_format: str, expected: str) -> None:
     assert of_ephemeral_disks(os_type, default_format) == expected
+
+
+def test_every_file_system_that_users_may_request_can_be_made() -> None:
+    assert set(MAKERS) == set(FILE_SYSTEMS)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Disks of guests as devices: buses, device names, boot order, limits, and the disks of a rescue."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,13 @@ def rescued(properties: dict[str, str], **of_guest: str) -> list[tuple[str, str,
     """Return name, target, device and place in the boot order of the disks of a guest in rescue."""
     disks = described(guest_of(properties=of_guest), *ALL, rescue=properties).devices.disks
     return [(disk.path.name, disk.target, disk.device, disk.boot_order) for disk in disks]
+
+
+def test_a_requested_bus_is_that_of_its_disk_alone() -> None:
+    disks = described(guest_of(), ROOT, replace(EPHEMERAL, bus="scsi"), SWAP, CONFIG).devices.disks
+    assert [disk.target for disk in disks] == ["vda", "sda", "vdb", "hda"]
+    with pytest.raises(UnsupportedGuest, match="disk_bus=ide"):
+        described(guest_of(properties={"hw_machine_type": "q35"}), ROOT, replace(EPHEMERAL, bus="ide"))
 
 
 def test_a_rescue_disk_takes_the_place_of_the_root_disk() -> None:
