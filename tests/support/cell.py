@@ -53,6 +53,7 @@ from kilonova.model.request_spec import RequestSpec
 from kilonova.model.requester import Requester
 from kilonova.model.server_group import ServerGroup
 from kilonova.model.server_migration import OPEN, ServerMigration
+from kilonova.network.host_demands import demands_of_request
 from kilonova.process_parts import ProcessParts
 from kilonova.scenario.model import SimulatedHost
 from kilonova.scheduler.settings import SchedulerConfig
@@ -161,6 +162,7 @@ class Cell:
             user_id="alice",
             request_id=f"req-{uuids[0]}",
             instance_uuids=tuple(uuids),
+            networks=demands_of_request(self.neutron, networks) if self.neutron is not None else (),
             **asked,
         )
         self.conductor.build(built, spec, group, networks=networks, at_least=at_least)
@@ -453,9 +455,16 @@ NewCell = Callable[..., Cell]
 Running = tuple[Cell, str]
 
 
-def networks(*ids: str, ports: Mapping[str, str] = MappingProxyType({}), address: str | None = None) -> NetworkRequest:
-    """Return the request of an interface on each network. ``ports``: network → port of the user."""
-    asked = tuple(RequestedNetwork(network_id=each, port_id=ports.get(each), address=address) for each in ids)
+def networks(
+    *ids: str, ports: Mapping[str, str] = MappingProxyType({}), address: str | None = None, demands: bool = False
+) -> NetworkRequest:
+    """Return the request of an interface on each network. ``ports``: network → port of the user.
+
+    ``demands``: the ports may require something of their host.
+    """
+    asked = tuple(
+        RequestedNetwork(network_id=each, port_id=ports.get(each), address=address, demands=demands) for each in ids
+    )
     return NetworkRequest(mode=NetworkMode.LISTED, networks=asked)
 
 

@@ -45,10 +45,10 @@ from kilonova.scheduler.devices.pci_request import Alias
 from kilonova.scheduler.engine.batch import Batch
 from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.engine.group_policies import group_for, require_support
-from kilonova.scheduler.engine.provider_trees import Allocations
+from kilonova.scheduler.engine.provider_trees import Allotment, allotment_from_tree
 from kilonova.scheduler.guests import guest_of
 from kilonova.scheduler.host_table import HostTable
-from kilonova.scheduler.resources import with_resources
+from kilonova.scheduler.resources import query_of_ports, with_resources
 
 LOG = logging.getLogger(__name__)
 _RANKED_KEPT = 10
@@ -253,6 +253,21 @@ class Claimer:
         plan.decisions, plan.server_indices = [(instance_uuid, decision, decision.ranked[0].host)], (0,)
         self._record(spec.request_id, plan, 1)
 
+    def find_room(self, spec: RequestSpec, host: str, node: str) -> Allotment:
+        """Return what the ports of a request can get on the present host of their server. Nothing is claimed.
+
+        Raises: NoValidHost.
+        """
+        self._mirror.catch_up()
+        hosts = self._mirror.snapshot()
+        query = query_of_ports(spec)
+        for row in hosts.rows_of_host().get(host, ()):
+            found = allotment_from_tree(hosts, query, row) if hosts.nodes[row] == node else None
+            if found is not None:
+                return found
+        ports = ", ".join(network.port_id for network in spec.networks)
+        raise NoValidHost(f"The host of the server cannot give the resources that port {ports} requests.")
+
     @property
     def calls_foreign_driver(self) -> bool:
         """True if :meth:`place` calls a third-party scheduler driver. A call may take seconds."""
@@ -341,10 +356,11 @@ class Claimer:
             plan.decisions.append((job.instance_uuid, decision, best.host))
             if plan.trace is not None:
                 plan.trace.selected(index, count, best)
-            given = self._engine.allocations(hosts, spec, best.row)
+            allotment = self._engine.allotment(hosts, spec, best.row)
+            given = allotment.amounts
             by_id: dict[int, Mapping[int, int]] = {}
             plan.taken.append(({self._mirror.provider_id(uuid): named for uuid, named in given.items()}, by_id))
-            plan.claims.append(self._assume(spec, order, job, best, given, by_id, devices, isolation_version))
+            plan.claims.append(self._assume(spec, order, job, best, allotment, by_id, devices, isolation_version))
             if count > 1:
                 batch.place(best.row, given, devices)
         plan.server_indices = tuple(range(count))
@@ -367,7 +383,7 @@ class Claimer:
         order: Order,
         job: Job,
         best: RankedHost,
-        given: Allocations,
+        allotment: Allotment,
         by_id: Mapping[int, Mapping[int, int]],
         devices: DeviceShare | None,
         isolation_version: int,
@@ -380,7 +396,7 @@ class Claimer:
             allocations=by_id,
             host=best.host,
             node=best.node,
-            next_step=job.at_host(Chosen(best.host, best.node, best.uuid, devices)),
+            next_step=job.at_host(Chosen(best.host, best.node, best.uuid, devices, allotment.providers)),
             placing=order.placing,
             group_uuid=order.group_uuid,
             node_uuid=best.uuid,
@@ -391,7 +407,7 @@ class Claimer:
         )
         # The group already counts a server that stays on its host.
         joins = order.group_uuid if best.host != order.placing.home else None
-        guest = guest_of(spec)
+        guest, given = guest_of(spec), allotment.amounts
         self._mirror.assume(Assumption(claim.claim_id, given, best.host, best.node, joins, guest, best.uuid, devices))
         return claim
 

@@ -24,12 +24,14 @@ class Chosen:
     """The host that was chosen for one server, as passed to the server's workflow.
 
     ``devices``: the NUMA cells and PCI devices to take on the host; None if the server needs none.
+    ``providers``: suffix of each request group → uuid of the resource provider that supplies it.
     """
 
     host: str
     node: str
     provider_uuid: str
     devices: DeviceShare | None = None
+    providers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from kilonova.model.image import Image
 from kilonova.model.instance import Instance
 from kilonova.model.local_disk import NO_LOCAL_DISKS, EphemeralDisk, LocalDisks, SwapDisk
 from kilonova.model.placed_server import PlacedServer
-from kilonova.model.request_spec import RequestedNetwork, RequestSpec, StoredRequest
+from kilonova.model.request_spec import RequestedNetwork, RequestSpec, ResourceGroup, StoredRequest
 from kilonova.model.server_migration import MoveKind
 
 _INSERT = PreparedInsert(t.request_specs)
@@ -241,11 +241,42 @@ def as_json(spec: RequestSpec, group_uuid: str | None) -> dict[str, Any]:
         "unseen_instances": sorted(spec.unseen_instances),
         "ignore_hosts": sorted(spec.ignore_hosts),
         "group": group_uuid,
-        "networks": [
-            {"id": each.network_id, "vnic_type": each.vnic_type, "segments": [sorted(uuids) for uuids in each.segments]}
-            for each in spec.networks
-        ],
+        "networks": [_network_as_json(each) for each in spec.networks],
     }
+
+
+def _network_as_json(network: RequestedNetwork) -> dict[str, Any]:
+    """Return a requested network as JSON data, without attributes that have their default values."""
+    given: dict[str, Any] = {
+        "id": network.network_id,
+        "vnic_type": network.vnic_type,
+        "segments": [sorted(uuids) for uuids in network.segments],
+    }
+    if network.port_id:
+        given["port"] = network.port_id
+    if network.groups:
+        given["groups"] = [
+            {"id": group.suffix, "resources": dict(group.resources), "required": sorted(group.required)}
+            for group in network.groups
+        ]
+    if network.same_subtree:
+        given["same_subtree"] = sorted(network.same_subtree)
+    return given
+
+
+def _network_from_json(given: Mapping[str, Any]) -> RequestedNetwork:
+    port_id = given.get("port", "")
+    return RequestedNetwork(
+        network_id=given["id"],
+        vnic_type=given["vnic_type"],
+        segments=tuple(map(frozenset, given["segments"])),
+        port_id=port_id,
+        groups=tuple(
+            ResourceGroup(each["id"], each["resources"], frozenset(each["required"]), port_id=port_id)
+            for each in given.get("groups", ())
+        ),
+        same_subtree=frozenset(given.get("same_subtree", ())),
+    )
 
 
 def in_present_form(body: dict[str, Any]) -> dict[str, Any]:
@@ -270,10 +301,7 @@ def from_json(body: dict[str, Any]) -> tuple[RequestSpec, str | None]:
         move=None if body.get("move") is None else MoveKind(body["move"]),
         unseen_instances=frozenset(body.get("unseen_instances", ())),
         ignore_hosts=frozenset(body["ignore_hosts"]),
-        networks=tuple(
-            RequestedNetwork(each["id"], each["vnic_type"], tuple(map(frozenset, each["segments"])))
-            for each in body.get("networks", ())
-        ),
+        networks=tuple(map(_network_from_json, body.get("networks", ()))),
         **{name: body[name] for name in _PLAIN if name in body},
     )
     return spec, body["group"]

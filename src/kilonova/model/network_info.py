@@ -97,7 +97,8 @@ class Vif:
     ``created``: Kilonova created the port for the server, and deletes the port with the server; a port of the user is
     only released. ``active``: the network service reports the port as plugged. ``details``: ``binding:vif_details``;
     ``profile``: ``binding:profile``. ``security_groups``: names of the port's security groups. ``tag``: device tag that
-    the user gave to the interface.
+    the user gave to the interface. ``resources``: what the port uses on its host: resource provider → class → amount.
+    ``profile_before``: keys of the profile that described the host which the server left in its last move.
     """
 
     port_id: str
@@ -113,6 +114,8 @@ class Vif:
     created: bool = False
     tag: str | None = None
     trunk_parent: bool = False
+    resources: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    profile_before: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def device_name(self) -> str:

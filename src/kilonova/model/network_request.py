@@ -21,12 +21,14 @@ class RequestedNetwork:
 
     ``network_id``: network of the port, also for an existing port. ``port_id``: an existing port of the user; None: a
     port is created. ``address``: requested fixed address of a new port; None: any. ``tag``: device tag.
+    ``demands``: the existing port may require something of its host (``network/host_demands.py``).
     """
 
     network_id: str
     port_id: str | None = None
     address: str | None = None
     tag: str | None = None
+    demands: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

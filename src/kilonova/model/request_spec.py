@@ -21,12 +21,16 @@ REBUILD = ("rebuild",)
 
 @dataclass(frozen=True, slots=True)
 class ResourceGroup:
-    """A suffixed request group (``resources1:VGPU=1``). One provider must supply its resources and have its traits."""
+    """A suffixed request group (``resources1:VGPU=1``). One provider must supply its resources and have its traits.
+
+    ``port_id``: the port that requests the group; "" for a group of the flavor.
+    """
 
     suffix: str
     resources: Mapping[str, int]
     required: frozenset[str] = frozenset()
     forbidden: frozenset[str] = frozenset()
+    port_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,7 @@ class ResourceQuery:
     no provider of ``resources`` may have.
     ``root_required``, ``root_forbidden``: required and forbidden traits of the host's own provider.
     ``groups``: request groups, each supplied by one provider; with the ``group_policy`` ``isolate``, by different
-    providers.
+    providers. ``same_subtrees``: sets of group suffixes; one provider of each set must be the ancestor of the others.
     ``member_of``: sets of aggregate uuids; the host must be in at least one aggregate of each set.
     ``forbidden_aggregates``: uuids of aggregates that the host must not be in.
     ``fallback``: query whose resources, traits and groups are used if those of this query cannot be supplied.
@@ -53,6 +57,7 @@ class ResourceQuery:
     root_forbidden: frozenset[str] = frozenset()
     groups: tuple[ResourceGroup, ...] = ()
     group_policy: str | None = None
+    same_subtrees: tuple[frozenset[str], ...] = ()
     fallback: "ResourceQuery | None" = None
 
     @property
@@ -79,11 +84,17 @@ class RequestedNetwork:
     ``segments``: for each segment of a routed network, the uuids of its Placement aggregates; for a port with fixed
     IPs, only the segment of the first address's subnet. Empty for a network that is not routed.
     ``vnic_type``: VNIC type of the port; a ``remote-managed`` port needs a host with a remote-managed SmartNIC.
+    ``port_id``: the port, if it exists already. ``groups``: the resources that the port requests; if it uses the format
+    without groups, the suffix of its only group is the id of the port. ``same_subtree``: suffixes of groups whose
+    providers must be in one subtree.
     """
 
     network_id: str
     vnic_type: str = "normal"
     segments: tuple[frozenset[str], ...] = ()
+    port_id: str = ""
+    groups: tuple[ResourceGroup, ...] = ()
+    same_subtree: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from typing import Any
 
 from kilonova.errors import Conflict, NotFound, PortBindingFailed, Unavailable
 from kilonova.model.network_info import NetworkInfo, Vif, VifType
+from kilonova.model.port_profiles import NO_PROFILES, PortProfiles
 from kilonova.network import port_changes, ports
 from kilonova.network.client import NetworkClient, Resource
 from kilonova.network.port_owner import PortOwner, ports_of
@@ -26,9 +27,16 @@ from kilonova.network.port_owner import PortOwner, ports_of
 _NOT_BOUND = 500
 
 
-def prepare(client: NetworkClient, owner: PortOwner, info: NetworkInfo, host: str) -> NetworkInfo:
+def prepare(
+    client: NetworkClient,
+    owner: PortOwner,
+    info: NetworkInfo,
+    host: str,
+    profiles: PortProfiles = NO_PROFILES,
+) -> NetworkInfo:
     """Bind the ports of a server to a second host; return the interfaces as the guest needs them there.
 
+    ``profiles``: what that host gives to the ports.
     A mark in the profile of each port tells Neutron's mechanisms that the port will move. Raises: PortBindingFailed,
     Conflict, Unavailable.
     """
@@ -38,7 +46,7 @@ def prepare(client: NetworkClient, owner: PortOwner, info: NetworkInfo, host: st
         port = found.get(vif.port_id)
         if port is None:
             continue
-        bound.append(_at_destination(vif, _bind(client, port, host)))
+        bound.append(_at_destination(vif, _bind(client, port, host, profiles.get(vif.port_id, {}))))
         profile = port[port_changes.PROFILE] or {}
         if profile.get(port_changes.MIGRATING_TO) != host and port[port_changes.HOST] != host:
             marked = {**profile, port_changes.MIGRATING_TO: host}
@@ -76,9 +84,9 @@ def remove(client: NetworkClient, owner: PortOwner, info: NetworkInfo, host: str
             port_changes.update(client, port, {port_changes.PROFILE: kept})
 
 
-def _bind(client: NetworkClient, port: Resource, host: str) -> Mapping[str, Any]:
-    """Return the binding of a port to a host; create it if it does not exist."""
-    profile = port_changes.without_host(port[port_changes.PROFILE])
+def _bind(client: NetworkClient, port: Resource, host: str, given: Mapping[str, object]) -> Mapping[str, Any]:
+    """Return the binding of a port to a host; create it if it does not exist. ``given``: keys of its profile."""
+    profile = {**port_changes.without_host(port[port_changes.PROFILE]), **given}
     binding = {"host": host, "vnic_type": port["binding:vnic_type"], "profile": profile}
     try:
         made = client.call("POST", f"/ports/{port['id']}/bindings", {"binding": binding})["binding"]
@@ -86,6 +94,9 @@ def _bind(client: NetworkClient, port: Resource, host: str) -> Mapping[str, Any]
         made = _binding(client, port["id"], host)
         if made is None:
             raise
+        if (made.get("profile") or {}) != profile:
+            path = f"/ports/{port['id']}/bindings/{host}"
+            made = client.call("PUT", path, {"binding": {"profile": profile}})["binding"]
     except Unavailable as error:
         if error.fields.get("status") == _NOT_BOUND:
             raise PortBindingFailed(port["id"]) from error

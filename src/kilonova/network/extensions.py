@@ -4,6 +4,8 @@
 from kilonova.network.client import NetworkClient
 
 DNS = "dns-integration"
+#: Ports may request resources of Placement's providers.
+RESOURCE_REQUEST = "port-resource-request"
 
 
 def has_extension(client: NetworkClient, alias: str) -> bool:

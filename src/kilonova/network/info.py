@@ -4,9 +4,10 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from ipaddress import ip_address, ip_network
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kilonova.model.network_info import FixedAddress, NetworkInfo, Route, Vif, VifNetwork, VifSubnet
+from kilonova.model.port_profiles import ALLOCATION
 from kilonova.network.client import NetworkClient, Resource
 
 #: (port id, fixed address) → floating addresses.
@@ -14,11 +15,12 @@ _Floating = Mapping[tuple[str, str], Sequence[str]]
 
 
 class AttachedPort(NamedTuple):
-    """A port of a server. ``created``, ``tag``: as in :class:`Vif`."""
+    """A port of a server. ``created``, ``tag``, ``profile_before``: as in :class:`Vif`."""
 
     port: Resource
     created: bool
     tag: str | None = None
+    profile_before: Mapping[str, object] | None = None
 
 
 def describe(client: NetworkClient, attached: Sequence[AttachedPort], *, floating: bool = True) -> NetworkInfo:
@@ -67,7 +69,25 @@ def _vif(
         created=attached.created,
         tag=attached.tag,
         trunk_parent="trunk_details" in port,
+        resources=resources_of(port),
+        profile_before=attached.profile_before or {},
     )
+
+
+def resources_of(port: Resource) -> dict[str, dict[str, int]]:
+    """Return what a bound port uses on its host: resource provider → class → amount."""
+    asked: Mapping[str, Any] = port.get("resource_request") or {}
+    allocation = (port.get("binding:profile") or {}).get(ALLOCATION)
+    if not allocation:
+        return {}
+    found: dict[str, dict[str, int]] = {}
+    for group in asked.get("request_groups", [asked]):
+        provider = allocation if isinstance(allocation, str) else allocation.get(group.get("id"))
+        if provider:
+            amounts = found.setdefault(provider, {})
+            for name, amount in (group.get("resources") or {}).items():
+                amounts[name] = amounts.get(name, 0) + amount
+    return found
 
 
 def _network(port: Resource, network: Resource, bridge: str | None) -> VifNetwork:

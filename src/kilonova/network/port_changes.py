@@ -42,17 +42,21 @@ class PortInUse(Conflict):
         super().__init__(f"Port {port_id} is still in use.")
 
 
-def bound(client: NetworkClient, owner: PortOwner, port: Resource, host: str) -> Resource | None:
+def bound(
+    client: NetworkClient, owner: PortOwner, port: Resource, host: str, given: Mapping[str, object] | None = None
+) -> Resource | None:
     """Give a port to a server and bind it to a host; return the changed port, or None if it no longer exists.
 
+    ``given``: what the host gives to the port, as keys of ``binding:profile``; None: as before, since the host stays.
     Raises: PortInUse, PortBindingFailed, Conflict, Unavailable.
     """
     profile = port[PROFILE] or {}
+    kept = {key: value for key, value in profile.items() if key != MIGRATING_TO}
     wanted: dict[str, Any] = {
         "device_id": owner.instance_uuid,
         "device_owner": owner.device_owner,
         HOST: host,
-        PROFILE: {key: value for key, value in profile.items() if key != MIGRATING_TO},
+        PROFILE: kept if given is None else {**without_host(profile), **given},
     }
     changes = {key: value for key, value in wanted.items() if port[key] != value}
     if not changes and port[VIF_TYPE] not in {VifType.UNBOUND, VifType.BINDING_FAILED}:
@@ -96,6 +100,11 @@ def delete(client: NetworkClient, port_id: str) -> None:
 def without_host(profile: Mapping[str, object] | None) -> Mapping[str, object]:
     """Return the binding profile of a port without the keys that describe the port's host."""
     return {key: value for key, value in (profile or {}).items() if key not in _OF_HOST}
+
+
+def of_host(profile: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the facts of its host in a port's profile, apart from the mark of a live migration."""
+    return {key: value for key, value in profile.items() if key in _OF_HOST - {MIGRATING_TO}}
 
 
 def update(client: NetworkClient, port: Resource, values: Resource) -> Resource | None:

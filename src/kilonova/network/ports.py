@@ -5,30 +5,38 @@ All requests are those of Kilonova's own service user. Every function may be rep
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from kilonova.errors import Conflict, InvalidRequest, KilonovaError, NotFound, OverQuota
 from kilonova.model.network_info import NetworkInfo, Vif, find_vif
 from kilonova.model.network_request import NetworkRequest, RequestedNetwork
+from kilonova.model.port_profiles import NO_PROFILES, PortProfiles
 from kilonova.network import port_changes
 from kilonova.network.client import NetworkClient, Resource
 from kilonova.network.extensions import DNS, has_extension
-from kilonova.network.info import AttachedPort, by_id, describe
+from kilonova.network.info import AttachedPort, by_id, describe, resources_of
 from kilonova.network.port_owner import PortOwner, ports_of
 
 
 def create_ports(
-    client: NetworkClient, owner: PortOwner, request: NetworkRequest, host: str, *, repeated: bool
+    client: NetworkClient,
+    owner: PortOwner,
+    request: NetworkRequest,
+    host: str,
+    *,
+    repeated: bool,
+    profiles: PortProfiles = NO_PROFILES,
 ) -> NetworkInfo:
     """Create the ports of a new server, or use the user's; bind them to a host.
 
     Returns the interfaces in the requested order. ``repeated``: an earlier attempt may have created ports: these are
-    adopted, and superfluous ones are deleted. If an error is raised, ports may remain; ``delete_ports`` removes them.
+    adopted, and superfluous ones are deleted. ``profiles``: what the host gives to existing ports.
+    If an error is raised, ports may remain; ``delete_ports`` removes them.
     Raises: NotFound, Conflict, InvalidRequest, OverQuota, PortBindingFailed, Unavailable.
     """
     present = list(ports_of(client, owner)) if repeated else []
-    attempt = _Attempt.at(client, owner, host, request.networks, request.security_groups, present)
+    attempt = _Attempt.at(client, owner, host, request.networks, request.security_groups, present, profiles)
     attached = [attempt.attach(item) for item in request.networks]
     for port in attempt.present:
         if port["id"] not in attempt.given:
@@ -45,15 +53,17 @@ def attach_port(
     *,
     security_groups: Sequence[str] = (),
     repeated: bool,
+    profiles: PortProfiles = NO_PROFILES,
 ) -> Vif:
     """Create one port for an existing server, or use a port of the user; bind it to the server's host.
 
     ``info``: interfaces of the server so far. ``repeated``: an earlier attempt may have created the port.
+    ``profiles``: as for ``create_ports``.
     Raises: as ``create_ports``.
     """
     known = {vif.port_id for vif in info}
     present = [port for port in ports_of(client, owner) if port["id"] not in known] if repeated else []
-    attempt = _Attempt.at(client, owner, host, (item,), security_groups, present)
+    attempt = _Attempt.at(client, owner, host, (item,), security_groups, present, profiles)
     return describe(client, [attempt.attach(item)], floating=bool(attempt.given))[0]
 
 
@@ -73,11 +83,17 @@ def delete_ports(client: NetworkClient, owner: PortOwner, kept: Collection[str])
         raise errors[0]
 
 
-def detach_port(client: NetworkClient, owner: PortOwner, vif: Vif) -> None:
-    """Delete a port that was created for the server, or release a port of the user."""
+def detach_port(client: NetworkClient, owner: PortOwner, vif: Vif) -> Mapping[str, Mapping[str, int]]:
+    """Delete a port that was created for the server, or release a port of the user.
+
+    Return what the port has used on the host: resource provider → class → amount.
+    """
+    used: Mapping[str, Mapping[str, int]] = vif.resources
     for port in ports_of(client, owner):
         if port["id"] == vif.port_id:
+            used = resources_of(port) or used
             _remove(client, port, created=vif.created)
+    return used
 
 
 def undo_attach(client: NetworkClient, owner: PortOwner, info: NetworkInfo, item: RequestedNetwork) -> None:
@@ -95,13 +111,33 @@ def unbind(client: NetworkClient, owner: PortOwner, info: NetworkInfo) -> Networ
     return _described_as(client, info, ports)
 
 
-def rebind(client: NetworkClient, owner: PortOwner, info: NetworkInfo, host: str) -> NetworkInfo:
+def rebind(
+    client: NetworkClient,
+    owner: PortOwner,
+    info: NetworkInfo,
+    host: str,
+    *,
+    profiles: PortProfiles | None = None,
+    before: PortProfiles = NO_PROFILES,
+) -> NetworkInfo:
     """Bind the ports of a server to another host, or again to their present host; return its interfaces.
 
-    Ports that no longer exist are left out. Raises: PortBindingFailed, Conflict, Unavailable.
+    Ports that no longer exist are left out. ``profiles``: what the host gives to the ports; None: as before, since the
+    host stays. ``before``: what the former host has given to them. Raises: PortBindingFailed, Conflict, Unavailable.
     """
-    ports = [port_changes.bound(client, owner, port, host) for port in _present(client, owner, info)]
+    ports = [
+        port_changes.bound(client, owner, port, host, None if profiles is None else profiles.get(port["id"], {}))
+        for port in _present(client, owner, info)
+    ]
+    if profiles is not None:
+        info = tuple(replace(vif, profile_before=before.get(vif.port_id, {})) for vif in info)
     return _described_as(client, info, ports)
+
+
+def given_by_host(info: NetworkInfo) -> dict[str, Mapping[str, object]]:
+    """Return what the present host gives to the ports of a server, as last stored."""
+    found = {vif.port_id: port_changes.of_host(vif.profile) for vif in info}
+    return {port_id: profile for port_id, profile in found.items() if profile}
 
 
 def refresh(client: NetworkClient, owner: PortOwner, info: NetworkInfo) -> NetworkInfo:
@@ -116,7 +152,7 @@ def refresh_all(client: NetworkClient, infos: Mapping[str, NetworkInfo]) -> Mapp
     """Return the current state of the interfaces of several servers, by server, as :func:`refresh` does for one."""
     found = by_id(client, "ports", {vif.port_id for info in infos.values() for vif in info})
     attached = [
-        (uuid, AttachedPort(found[vif.port_id], created=vif.created, tag=vif.tag))
+        (uuid, _as_known(found[vif.port_id], vif))
         for uuid, info in infos.items()
         for vif in info
         if vif.port_id in found and found[vif.port_id]["device_id"] == uuid
@@ -133,7 +169,7 @@ class _Attempt:
     """One attempt to create the ports of a server, or to bind the user's.
 
     ``given``: id → port of the user. ``networks``: id → network of new ports. ``present``: ports of an earlier attempt
-    that this attempt has not adopted yet.
+    that this attempt has not adopted yet. ``profiles``: what the host gives to the ports of the user.
     """
 
     client: NetworkClient
@@ -143,6 +179,7 @@ class _Attempt:
     given: Mapping[str, Resource]
     networks: Mapping[str, Resource]
     present: list[Resource]
+    profiles: PortProfiles
 
     @classmethod
     def at(
@@ -153,17 +190,23 @@ class _Attempt:
         items: Sequence[RequestedNetwork],
         security_groups: Sequence[str],
         present: list[Resource],
+        profiles: PortProfiles,
     ) -> Self:
         """Read the requested ports and networks, and return the attempt that uses them."""
         given = by_id(client, "ports", {item.port_id for item in items if item.port_id is not None})
         networks = by_id(client, "networks", {item.network_id for item in items if item.port_id is None})
-        return cls(client, owner, host, security_groups, given, networks, present)
+        return cls(client, owner, host, security_groups, given, networks, present, profiles)
 
     def attach(self, item: RequestedNetwork) -> AttachedPort:
         """Return the bound port for a requested interface."""
         if item.port_id is not None:
             return AttachedPort(self._take(item.port_id), created=False, tag=item.tag)
         port = self._adopt(item) or self._create(item)
+        if port.get("resource_request"):
+            raise InvalidRequest(
+                f"Using networks with QoS policy is not supported for instance {self.owner.instance_uuid}. "
+                f"(Network ID is {item.network_id})"
+            )
         return AttachedPort(port, created=True, tag=item.tag)
 
     def _adopt(self, item: RequestedNetwork) -> Resource | None:
@@ -212,7 +255,7 @@ class _Attempt:
                 f"Port {port_id} not usable for instance {owner.instance_uuid}. Value {named} assigned to dns_name "
                 f"attribute does not match instance's hostname {owner.hostname}"
             )
-        taken = port_changes.bound(self.client, owner, port, self.host)
+        taken = port_changes.bound(self.client, owner, port, self.host, self.profiles.get(port_id, {}))
         if taken is None:
             raise _missing(port_id)
         return taken
@@ -250,10 +293,13 @@ def _present(client: NetworkClient, owner: PortOwner, info: NetworkInfo) -> list
 
 
 def _described_as(client: NetworkClient, info: NetworkInfo, ports: Sequence[Resource | None]) -> NetworkInfo:
-    """Describe the ports that exist. Tags, and whether the ports were created for the server, are from ``info``."""
-    attached = []
-    for port in ports:
-        if port is not None:
-            vif = find_vif(info, port["id"])
-            attached.append(AttachedPort(port, created=vif is not None and vif.created, tag=vif.tag if vif else None))
+    """Describe the ports that exist. Facts that the network service does not know are from ``info``."""
+    attached = [_as_known(port, find_vif(info, port["id"])) for port in ports if port is not None]
     return describe(client, attached)
+
+
+def _as_known(port: Resource, vif: Vif | None) -> AttachedPort:
+    """Return a port with the facts about its interface that the network service does not know."""
+    if vif is None:
+        return AttachedPort(port, created=False)
+    return AttachedPort(port, vif.created, vif.tag, vif.profile_before)

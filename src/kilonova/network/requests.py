@@ -12,10 +12,11 @@ from kilonova.errors import Conflict, InvalidRequest, NotFound
 from kilonova.model.network_request import NO_NETWORKS, NetworkMode, NetworkRequest, RequestedNetwork
 from kilonova.network.client import NetworkClient, Resource
 from kilonova.network.group_names import group_ids
+from kilonova.network.host_demands import HINTS, may_demand
 from kilonova.network.usable_networks import UsableNetworks
 
 #: Attributes of ports that a check needs.
-_PORT_FIELDS = ("id", "network_id", "project_id", "device_id", "fixed_ips", "ip_allocation")
+_PORT_FIELDS = ("id", "network_id", "project_id", "device_id", "fixed_ips", "ip_allocation", *HINTS)
 _ADDRESS_FIELDS = ("network_id", "device_id", "fixed_ips")
 #: Values of a port's ``ip_allocation`` if the port has no address yet, or never gets one.
 _WITHOUT_ADDRESS = frozenset({"deferred", "none"})
@@ -137,7 +138,7 @@ def _check(
 ) -> Sequence[RequestedNetwork]:
     """Check the items and return them; an item with an existing port gets the network of this port."""
     ports = _usable_ports(usable, [item.port_id for item in items if item.port_id is not None])
-    complete = [_complete(item, ports) for item in items]
+    complete = [_complete(usable.client, item, ports) for item in items]
     networks = usable.by_id({item.network_id for item in complete})
     for item in complete:
         network = networks.get(item.network_id)
@@ -176,10 +177,12 @@ def _usable_ports(usable: UsableNetworks, ids: Sequence[str]) -> Mapping[str, Re
     return found
 
 
-def _complete(item: RequestedNetwork, ports: Mapping[str, Resource]) -> RequestedNetwork:
+def _complete(client: NetworkClient, item: RequestedNetwork, ports: Mapping[str, Resource]) -> RequestedNetwork:
     if item.port_id is None:
         return item
-    return RequestedNetwork(network_id=ports[item.port_id]["network_id"], port_id=item.port_id, tag=item.tag)
+    port = ports[item.port_id]
+    demands = may_demand(client, port)
+    return RequestedNetwork(network_id=port["network_id"], port_id=item.port_id, tag=item.tag, demands=demands)
 
 
 def _refuse_used_addresses(usable: UsableNetworks, items: Sequence[RequestedNetwork]) -> None:

@@ -47,11 +47,13 @@ RESOURCE_READS = (
 
 
 def with_resources(spec: RequestSpec) -> RequestSpec:
-    """Return the request with the resources and traits of its flavor and image added to its Placement query.
+    """Return the request with the resources and traits of its flavor, image and ports added to its Placement query.
 
     The query keeps its other conditions.
     """
     asked = resource_query(spec.flavor, spec.image, volume_backed=spec.volume_backed)
+    if any(network.groups for network in spec.networks):
+        asked = _with_ports(asked, spec)
     return replace(
         spec,
         query=replace(
@@ -61,9 +63,33 @@ def with_resources(spec: RequestSpec) -> RequestSpec:
             forbidden=spec.query.forbidden | asked.forbidden,
             groups=asked.groups,
             group_policy=asked.group_policy,
+            same_subtrees=asked.same_subtrees,
             fallback=asked.fallback,
         ),
     )
+
+
+def query_of_ports(spec: RequestSpec) -> ResourceQuery:
+    """Return the Placement query of the ports of a request, without flavor and image."""
+    return _with_ports(ResourceQuery(), spec)
+
+
+def _with_ports(query: ResourceQuery, spec: RequestSpec) -> ResourceQuery:
+    """Return the query with the request groups of ports. The flavor's ``group_policy`` applies to these groups, too."""
+    groups = tuple(group for network in spec.networks for group in network.groups)
+    subtrees = tuple(network.same_subtree for network in spec.networks if network.same_subtree)
+    return replace(
+        query,
+        groups=(*query.groups, *groups),
+        group_policy=_group_policy(spec.flavor),
+        same_subtrees=subtrees,
+        fallback=None if query.fallback is None else _with_ports(query.fallback, spec),
+    )
+
+
+def _group_policy(flavor: Flavor) -> str | None:
+    policy = flavor.extra_specs.get("group_policy", "").strip().lower()
+    return policy if policy in _POLICIES else None
 
 
 def resource_query(flavor: Flavor, image: Image | None = None, *, volume_backed: bool = False) -> ResourceQuery:
@@ -96,7 +122,7 @@ def resource_query(flavor: Flavor, image: Image | None = None, *, volume_backed:
     own = {"", *traits.suffixes} - {group.suffix for group in groups}
     required = frozenset().union(*map(traits.required, own)) | image_traits(image) | needs.required
     forbidden = frozenset().union(*map(traits.forbidden, own)) | needs.forbidden
-    policy = flavor.extra_specs.get("group_policy", "").strip().lower()
+    policy = _group_policy(flavor) if groups else None
 
     def query(cpus: Mapping[str, int], fallback: ResourceQuery | None = None) -> ResourceQuery:
         asked = {name: amount for name, amount in plain.items() if name not in overridden}
@@ -105,7 +131,7 @@ def resource_query(flavor: Flavor, image: Image | None = None, *, volume_backed:
             required=required,
             forbidden=forbidden,
             groups=groups,
-            group_policy=policy if groups and policy in _POLICIES else None,
+            group_policy=policy,
             fallback=fallback,
         )
 

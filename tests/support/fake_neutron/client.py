@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+from uuid import uuid4
 
 from kilonova.errors import ConcurrentUpdate, Forbidden, NotFound, OverQuota, Unavailable
 from support.fake_neutron import floating, networks, security
 from support.fake_neutron.faults import Fault, Faults, error_of
 from support.fake_neutron.ports import Ports
+from support.fake_neutron.qos import Guarantee
 from support.fake_neutron.store import SERVICE_USER, SINGULAR, Store, Stored, User, shown
 
 #: Kinds of resources that have quotas, by their names in ``/quotas``.
@@ -28,8 +30,11 @@ _EXTENSIONS = (
     "external-net",
     "ip_allocation",
     "multi-provider",
+    "port-resource-request",
+    "port-resource-request-groups",
     "port-security",
     "provider",
+    "qos",
     "quota_details",
     "router",
     "security-group",
@@ -103,6 +108,12 @@ class FakeNeutron:
     def make_port(self, network_id: str, project_id: str = "demo", **attributes: Any) -> str:
         """Create a port of a user; return its id."""
         return str(self._made("ports", {"network_id": network_id, "project_id": project_id, **attributes})["id"])
+
+    def make_policy(self, *, egress: int = 0, ingress: int = 0, packets: int = 0) -> str:
+        """Create a QoS policy with guarantees, for the attribute ``qos_policy_id`` of ports and networks."""
+        policy = str(uuid4())
+        self.ports.guarantees[policy] = Guarantee(egress, ingress, packets)
+        return policy
 
     def set_quota(self, project_id: str, **limits: int) -> None:
         """Set limits of a project by resource, such as ``port=10``."""

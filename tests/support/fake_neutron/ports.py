@@ -7,9 +7,11 @@ from typing import Any
 
 from kilonova.errors import Conflict, InvalidRequest, NotFound, Unavailable
 from support.fake_neutron import addresses, floating, security
+from support.fake_neutron.qos import Guarantee, resource_request
 from support.fake_neutron.store import Store, Stored, User, forbidden, shown
 
 _BINDING = ("binding:host_id", "binding:profile", "binding:vif_type", "binding:vif_details")
+_OF_ADMINISTRATORS = (*_BINDING, "resource_request")
 _DETAILS = {"port_filter": True, "ovs_hybrid_plug": False, "bridge_name": "br-int", "connectivity": "l2"}
 
 
@@ -18,6 +20,7 @@ class Ports:
     """Ports. ``plugs_at_once``: a bound port is ACTIVE at once; else it stays DOWN until ``FakeNeutron.plug``.
 
     ``unbindable``: hosts without a network agent, where a binding fails. ``vif_type``, ``details``: of new bindings.
+    ``guarantees``: QoS policies by id. ``groups``: whether ports request resources in groups.
     """
 
     store: Store
@@ -25,6 +28,8 @@ class Ports:
     unbindable: set[str] = field(default_factory=set)
     vif_type: str = "ovs"
     details: Mapping[str, object] = field(default_factory=lambda: dict(_DETAILS))
+    guarantees: dict[str, Guarantee] = field(default_factory=dict)
+    groups: bool = True
     _macs: int = 0
 
     def create(self, user: User, values: Mapping[str, Any]) -> Stored:
@@ -51,7 +56,7 @@ class Ports:
             allowed_address_pairs=[],
             dns_name="",
             ip_allocation="none" if values.get("fixed_ips") == [] else "immediate",
-            resource_request=None,
+            qos_policy_id=None,
             description="",
             revision_number=1,
             _bindings={},
@@ -97,8 +102,13 @@ class Ports:
 
     def show(self, user: User, port: Stored, fields: object = ()) -> Stored:
         """Return a port as this user sees it: attributes of bindings are for administrators."""
-        seen = shown(port, fields)
-        return seen if user.is_admin else {key: value for key, value in seen.items() if key not in _BINDING}
+        network = self.store["networks"][port["network_id"]]
+        derived = {
+            "qos_network_policy_id": network.get("qos_policy_id"),
+            "resource_request": resource_request(self.store, self.guarantees, port, groups=self.groups),
+        }
+        seen = shown({**port, **derived}, fields)
+        return seen if user.is_admin else {key: value for key, value in seen.items() if key not in _OF_ADMINISTRATORS}
 
     def plug(self, port: Stored, *, plugged: bool = True) -> None:
         port["status"] = "ACTIVE" if plugged else "DOWN"

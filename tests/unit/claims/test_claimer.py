@@ -22,7 +22,7 @@ from kilonova.model.request_spec import RequestSpec
 from kilonova.scenario.model import SimulatedHost
 from kilonova.scheduler.decision import Decision, RankedHost
 from kilonova.scheduler.engine.engine import Engine
-from kilonova.scheduler.engine.provider_trees import Allocations
+from kilonova.scheduler.engine.provider_trees import Allotment
 from kilonova.scheduler.filters import IoOpsFilter
 from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.settings import SchedulerConfig
@@ -297,9 +297,9 @@ class Mute:
     def decide(self, hosts: HostTable, _spec: object, **_: object) -> Decision:
         return build_engine(SchedulerConfig()).decide(hosts, _spec, limit=1)  # type: ignore[arg-type]
 
-    def allocations(self, hosts: HostTable, spec: RequestSpec, row: int) -> Allocations:
+    def allotment(self, hosts: HostTable, spec: RequestSpec, row: int) -> Allotment:
         honest = build_engine(SchedulerConfig()).allocations(hosts, spec, row)
-        return {"nobody": honest[hosts.uuids[row]]}
+        return Allotment({"nobody": honest[hosts.uuids[row]]})
 
 
 def test_a_claim_that_cannot_be_made_leaves_no_assumption(cell_of: NewCell) -> None:

@@ -14,6 +14,7 @@ from kilonova.errors import Conflict, DriverError, Forbidden, InvalidRequest, Ki
 from kilonova.identifiers import new_uuid
 from kilonova.model.network_info import NetworkInfo, Vif, find_vif
 from kilonova.model.network_request import RequestedNetwork
+from kilonova.model.request_spec import RequestedNetwork as Demand
 from kilonova.model.requester import Requester
 
 LOG = logging.getLogger(__name__)
@@ -35,9 +36,10 @@ class Interfaces:
         self._database = starter.services.database
         self._outcomes = outcomes
 
-    def attach(self, uuid: str, network: RequestedNetwork, who: Requester) -> Vif:
+    def attach(self, uuid: str, network: RequestedNetwork, who: Requester, demand: Demand | None = None) -> Vif:
         """Attach an interface to a server; return the interface when the guest has it.
 
+        ``demand``: what the port requires of the host; None if it requires nothing.
         Raises: NotFound, UnexpectedTaskState; NotFound, InvalidRequest, Forbidden, Conflict if the network service
         refuses the port; DriverError if the host fails, or the port cannot be bound to the host; Unavailable if the
         network service does not answer, or the result is not known in time.
@@ -45,7 +47,9 @@ class Interfaces:
         awaited = Awaited(ATTACH_INTERFACE.kind, uuid, who.request_id)
         before = self._info(uuid)
         with self._outcomes.expecting(awaited) as outcome:
-            self._starter.start(ATTACH_INTERFACE, lambda server: AttachFacts(server.host or "", network), uuid, who)
+            self._starter.start(
+                ATTACH_INTERFACE, lambda server: AttachFacts(server.host or "", network, demand=demand), uuid, who
+            )
             event = self._outcomes.wait(awaited, outcome)
         if event is not None and event.phase is not Phase.DONE:
             raise _error(event.failure or Failure(event.message))

@@ -17,7 +17,7 @@ from kilonova.conductor.workflows.confirm_resize import CONFIRM_RESIZE
 from kilonova.conductor.workflows.moves import FIRST_STATUS, MoveFacts
 from kilonova.conductor.workflows.resize import MIGRATE, RESIZE
 from kilonova.conductor.workflows.revert_resize import REVERT_RESIZE
-from kilonova.db import instances, moves, server_migrations
+from kilonova.db import instance_networks, instances, moves, server_migrations
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import ConcurrentUpdate, NotFound, UnexpectedTaskState
@@ -114,12 +114,15 @@ class Moves:
     def _end_move(self, workflow: Workflow[MoveFacts], status: MigrationStatus, uuid: str, who: Requester) -> None:
         with self._starter.services.database.read() as connection:
             migration = server_migrations.find_open(connection, uuid)
+            info = instance_networks.info_of(connection, uuid)
         if migration is None or migration.status is not MigrationStatus.FINISHED:
             raise NotFound(f"Instance {uuid} has not been resized.")
 
         def facts_of(server: Instance) -> MoveFacts:
             runs = server.power_state is not PowerState.SHUTDOWN
-            return MoveFacts(migration.uuid, migration.source_host, migration.dest_host, runs=runs)
+            at_home = {vif.port_id: vif.profile_before for vif in info if vif.profile_before}
+            hosts = migration.source_host, migration.dest_host
+            return MoveFacts(migration.uuid, *hosts, runs=runs, profiles_at_home=at_home)
 
         def only_if(tx: Transaction, _server: Instance) -> None:
             _require_finished(tx, migration)

@@ -221,7 +221,7 @@ class Stepper:
             try:
                 if effect is None:
                     step = self._step(run)
-                    if not may_block and step.blocks(undoing=run.row.undoing):
+                    if not may_block and step.blocks(run.facts, undoing=run.row.undoing):
                         self._advance_aside(run, resumed=resumed)
                         return
                     if self._beginnings and not (resumed or run.row.undoing):

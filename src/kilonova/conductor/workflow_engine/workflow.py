@@ -123,7 +123,8 @@ class Step(Generic[F]):
     ``on_skipped``: returns the write to do if a host that was declared dead does not undo the step; None: no write.
     ``applies``: facts → whether the workflow has this step. A step that does not apply costs nothing: the workflow
     skips it, forwards and in a rollback.
-    ``blocking``: True if ``do`` may take seconds; ``undo_blocks``: True if ``undo`` may.
+    ``blocking``: True if ``do`` may take seconds, or a function of the facts that returns it; ``undo_blocks``: True if
+    ``undo`` may.
     ``repeats``: the step cannot be undone once its order may have reached the host. If the host is lost after that, the
     workflow waits for the host and repeats the order, which must be idempotent. Without ``repeats``, the step fails.
     """
@@ -137,7 +138,7 @@ class Step(Generic[F]):
     event: str | None = None
     interrupts: Mapping[Interrupt, Do[F]] = field(default_factory=dict)
     applies: Callable[[F], bool] = _always
-    blocking: bool = False
+    blocking: bool | Callable[[F], bool] = False
     undo_blocks: bool = False
     repeats: bool = False
     on_skipped: Callable[[Services, Run[F], StepReply], Write | None] = lambda _services, _run, _reply: None
@@ -149,9 +150,11 @@ class Step(Generic[F]):
         except ServerGoneError:
             return Gone()
 
-    def blocks(self, *, undoing: bool) -> bool:
+    def blocks(self, facts: F, *, undoing: bool) -> bool:
         """Return True if the step, or its undo, may take seconds."""
-        return self.undo_blocks if undoing else self.blocking
+        if undoing:
+            return self.undo_blocks
+        return self.blocking(facts) if callable(self.blocking) else self.blocking
 
     @property
     def leaves_nothing(self) -> bool:

@@ -13,7 +13,7 @@ A server without networks has the steps claim and spawn only (``network_steps.py
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kilonova.claims.placing import Chosen
@@ -45,6 +45,7 @@ from kilonova.db.instances import Activation
 from kilonova.messaging.messages import DestroyGuest, FaultOf, SpawnGuest, StepReply
 from kilonova.model.instance import Fault, Instance, TaskState
 from kilonova.model.network_info import NetworkInfo
+from kilonova.model.port_profiles import PortProfiles, profiles_on
 from kilonova.model.request_spec import StoredRequest
 from kilonova.model.transitions import TRANSITIONS
 from kilonova.network import ports
@@ -61,6 +62,7 @@ class BuildFacts:
     ``tried``: (host, node) pairs that failed. ``last_error``: error of the last failed host.
     ``unreachable``: the host was unreachable when it had to remove the guest.
     ``networks``: the server has networks. ``plugging``, ``held``: as in ``network_steps.py``.
+    ``profiles``: what the host gives to the ports.
     """
 
     host: str | None = None
@@ -72,6 +74,7 @@ class BuildFacts:
     networks: bool = False
     plugging: PlugWait | None = None
     held: bool = False
+    profiles: PortProfiles = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +106,7 @@ def claim_of(run: Run[BuildFacts], memo: BuildMemo) -> ClaimHost[BuildFacts]:
 
     def at_host(chosen: Chosen) -> BuildFacts:
         here = replace(run.facts, host=chosen.host, node=chosen.node, provider=chosen.provider_uuid)
-        return replace(here, unreachable=False)
+        return replace(here, unreachable=False, profiles=profiles_on(spec.networks, chosen.providers))
 
     return ClaimHost(spec, memo.request.group_uuid, at_host, memo=memo)
 
@@ -163,8 +166,11 @@ def _make_ports(services: Services, run: Run[BuildFacts]) -> Effect:
     # A port may exist already: a request for an earlier host that timed out may have been carried out after the undo
     # had removed that host's ports.
     repeated = run.repeated or bool(run.facts.tried)
+    profiles = run.facts.profiles
     made = network_steps.bind(
-        services, run, lambda: ports.create_ports(services.network, owner, request, host, repeated=repeated)
+        services,
+        run,
+        lambda: ports.create_ports(services.network, owner, request, host, repeated=repeated, profiles=profiles),
     )
     return made if isinstance(made, Failed) else made.completed(run, replace(memo, vifs=made.info))
 

@@ -3,28 +3,33 @@
 
 ::
 
-    attach: port ──▶ plug ──▶ done          a port is bound, then the guest gets the interface
-    detach: unplug ──▶ port ──▶ done        the guest loses the interface, then the port is deleted or released
-               └─ point of no return
+    attach: claim ──▶ port ──▶ plug ──▶ done    a port is bound, then the guest gets the interface
+              └─ only for a port that requests resources of the host
+    detach: unplug ──▶ port ──▶ done            the guest loses the interface, then the port is deleted or released
+               └─ point of no return              and its resources are freed
 
 The server keeps its state and gets no task state. Other actions of the server wait until the workflow has ended.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
-from kilonova.conductor.workflow_engine.effects import Completed, Effect, Ended, Failed, SendToAgent, Unwound
+from kilonova.conductor.workflow_engine.effects import Completed, Effect, Ended, Failed, SendToAgent, Unwound, Write
 from kilonova.conductor.workflow_engine.run import Failure, Interrupt, Run
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.step_kinds import one_way, sends
 from kilonova.conductor.workflow_engine.workflow import Step, Workflow
+from kilonova.conductor.workflows.guest_description import find_server
 from kilonova.conductor.workflows.network_steps import FAULTS_OF_REQUESTS, read, refusal
-from kilonova.db import instance_networks, instances, network_events
+from kilonova.db import allocation_changes, instance_networks, instances, network_events
 from kilonova.db.core.transaction import Transaction
-from kilonova.errors import PortBindingFailed, Unavailable
+from kilonova.errors import NoValidHost, PortBindingFailed, Unavailable
 from kilonova.messaging.messages import AttachInterface, DetachInterface, FaultOf, StepReply
 from kilonova.model.instance import PowerState
 from kilonova.model.network_info import Vif, find_vif
 from kilonova.model.network_request import RequestedNetwork
+from kilonova.model.port_profiles import PortProfiles, profiles_on
+from kilonova.model.request_spec import RequestedNetwork as Demand
 from kilonova.model.transitions import TRANSITIONS
 from kilonova.network import ports
 from kilonova.network.port_changes import PortInUse
@@ -34,24 +39,58 @@ from kilonova.network.port_changes import PortInUse
 class AttachFacts:
     """Facts of an attach. ``host``: host of the guest. ``network``: the requested interface.
 
+    ``demand``: what its port requires of the host; None if it requires nothing. ``claimed``: what the host gives:
+    resource provider → class → amount. ``profiles``: the same for the port's profile.
     ``vif``: the new interface; None until its port is bound.
     """
 
     host: str
     network: RequestedNetwork
     vif: Vif | None = None
+    demand: Demand | None = None
+    claimed: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    profiles: PortProfiles = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class DetachFacts:
     """Facts of a detach. ``host``: host of the guest. ``port_id``: port of the interface.
 
-    ``vif``: the interface; None before the lookup, and if the server does not have it.
+    ``vif``: the interface; None before the lookup, and if the server does not have it. ``freed``: what the port has
+    used on the host, after the port was removed.
     """
 
     host: str
     port_id: str
     vif: Vif | None = None
+    freed: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+
+def _claim(services: Services, run: Run[AttachFacts]) -> Effect:
+    """Claim the resources that the port requests, in addition to what the server has on its host already."""
+    facts, demand = run.facts, run.facts.demand
+    assert demand is not None
+    with services.database.read() as connection:
+        instance, request = find_server(connection, run.instance_uuid)
+    spec = replace(request.spec, flavor=instance.flavor, networks=(demand,))
+    try:
+        found = services.claimer.find_room(spec, facts.host, instance.node or "")
+    except NoValidHost as error:
+        return Failed(Failure(error.message, host=facts.host, fault_of=FaultOf.REQUEST, undone=True, code=400))
+
+    def write(tx: Transaction, run: Run[AttachFacts]) -> None:
+        allocation_changes.add(tx, run.instance_uuid, found.amounts)
+
+    profiles = profiles_on((demand,), found.providers)
+    return Completed(replace(facts, claimed=found.amounts, profiles=profiles), write)
+
+
+def _give_back(_services: Services, run: Run[AttachFacts]) -> Effect:
+    claimed = run.facts.claimed
+    if not claimed or run.interrupt is Interrupt.DELETE:
+        return Completed(durable=False)
+    write: Write = lambda tx, run: allocation_changes.subtract(tx, run.instance_uuid, claimed)  # noqa: E731
+    return Completed(replace(run.facts, claimed={}), write)
 
 
 def _make_port(services: Services, run: Run[AttachFacts]) -> Effect:
@@ -65,7 +104,13 @@ def _make_port(services: Services, run: Run[AttachFacts]) -> Effect:
         return Failed(replace(refusal(error, facts.host), undone=True))
     try:
         vif = ports.attach_port(
-            services.network, server.owner, server.info, facts.network, facts.host, repeated=run.repeated
+            services.network,
+            server.owner,
+            server.info,
+            facts.network,
+            facts.host,
+            repeated=run.repeated,
+            profiles=facts.profiles,
         )
     except FAULTS_OF_REQUESTS as error:
         return Failed(refusal(error, facts.host))
@@ -125,9 +170,9 @@ def _unplugged(_services: Services, run: Run[DetachFacts], reply: StepReply) -> 
 def _remove_port(services: Services, run: Run[DetachFacts]) -> Effect:
     facts = run.facts
     server = read(services, run.instance_uuid, facts.host)
-    if facts.vif is not None:
-        ports.detach_port(services.network, server.owner, facts.vif)
-    return Completed()
+    if facts.vif is None:
+        return Completed()
+    return Completed(replace(facts, freed=ports.detach_port(services.network, server.owner, facts.vif)))
 
 
 def _detached(tx: Transaction, run: Run[DetachFacts], _power_state: PowerState | None) -> None:
@@ -135,6 +180,8 @@ def _detached(tx: Transaction, run: Run[DetachFacts], _power_state: PowerState |
     left = tuple(vif for vif in info if vif.port_id != run.facts.port_id)
     if left != info:
         instance_networks.store_info(tx, run.instance_uuid, left)
+        if run.facts.freed:
+            allocation_changes.subtract(tx, run.instance_uuid, run.facts.freed)
 
 
 def _not_changed(_services: Services, run: Run[AttachFacts] | Run[DetachFacts]) -> Unwound:
@@ -151,6 +198,13 @@ ATTACH_INTERFACE: Workflow[AttachFacts] = Workflow(
     "attach-interface",
     AttachFacts,
     (
+        Step(
+            "claim",
+            do=_claim,
+            undo=_give_back,
+            event=_ATTACH_EVENT,
+            applies=lambda facts: facts.demand is not None and bool(facts.demand.groups),
+        ),
         Step("port", do=_make_port, undo=_remove_new_port, event=_ATTACH_EVENT, blocking=True, undo_blocks=True),
         Step("plug", do=sends(_plug), undo=sends(_take_out), event=_ATTACH_EVENT),
     ),

@@ -27,6 +27,7 @@ from kilonova.conductor.workflows.moves import (
     claim_destination,
     give_destination_back,
     guest_there,
+    has_networks,
     migration_of,
     source,
 )
@@ -60,7 +61,7 @@ def _bind_twice(services: Services, run: Run[MoveFacts]) -> Effect:
     """Bind the ports to the destination as well; their traffic still goes to the source."""
     facts, server = run.facts, read(services, run.instance_uuid, run.facts.host)
     try:
-        there = bindings.prepare(services.network, server.owner, server.info, facts.host)
+        there = bindings.prepare(services.network, server.owner, server.info, facts.host, facts.profiles)
     except PortBindingFailed as error:
         return Failed(Failure(error.message, host=facts.host))
     except FAULTS_OF_REQUESTS as error:
@@ -83,7 +84,7 @@ def _activate_bindings(services: Services, run: Run[MoveFacts]) -> Effect:
         LOG.warning(
             "Server %s: a binding to host %s was missing; the ports are bound again", run.instance_uuid, facts.host
         )
-        info = ports.rebind(services.network, server.owner, server.info, facts.host)
+        info = ports.rebind(services.network, server.owner, server.info, facts.host, profiles=facts.profiles)
     bindings.remove(services.network, server.owner, server.info, facts.source)
     return Completed(replace(facts, vifs_there=()), store(run, info))
 
@@ -113,6 +114,7 @@ LIVE_MIGRATE: Workflow[MoveFacts] = Workflow(
             do=partial(claim_destination, kind=MoveKind.LIVE_MIGRATE, becomes=MigrationStatus.PREPARING),
             undo=give_destination_back,
             event="conductor_live_migrate_instance",
+            blocking=has_networks,
         ),
         replace(ports_step(_bind_twice, _unbind_there, event="compute_pre_live_migration"), name="bindings"),
         Step(

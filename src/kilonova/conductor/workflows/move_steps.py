@@ -50,12 +50,13 @@ drop_source = sends(ConfirmMove, to=source)
 
 def bind_there(services: Services, run: Run[MoveFacts]) -> Effect:
     """Bind the ports of the server to the destination."""
-    return rebind(services, run, run.facts.host, starts=run.facts.runs_there)
+    facts = run.facts
+    return rebind(services, run, facts.host, facts.profiles, before=facts.profiles_at_home, starts=facts.runs_there)
 
 
 def bind_at_home(services: Services, run: Run[MoveFacts]) -> Effect:
     """Undo hook: bind the ports of the server to the source again, as far as the network service allows it."""
-    return rebind_anyway(services, run, run.facts.source)
+    return rebind_anyway(services, run, run.facts.source, run.facts.profiles_at_home)
 
 
 def return_home(services: Services, run: Run[MoveFacts]) -> Effect:

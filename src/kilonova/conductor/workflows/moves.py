@@ -2,7 +2,7 @@
 """Common parts of moves: facts, claiming a destination, undoing the claim, retry and failure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from kilonova.claims.moving import Moving
 from kilonova.conductor.workflow_engine.effects import ClaimHost, Completed, Effect, Ended, Failed, Restarted, Unwound
@@ -10,15 +10,17 @@ from kilonova.conductor.workflow_engine.run import Failure, Interrupt, Run, Serv
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflows.endings import fail, settle
 from kilonova.conductor.workflows.guest_description import find_server, kept_guest, new_guest
-from kilonova.conductor.workflows.network_steps import PlugWait
-from kilonova.db import instances, moves, server_migrations
+from kilonova.conductor.workflows.network_steps import PlugWait, demands
+from kilonova.db import instance_networks, instances, moves, server_migrations
 from kilonova.db.core.transaction import Transaction
 from kilonova.errors import NotFound
 from kilonova.model.instance import Fault, GuestSpec, Instance
 from kilonova.model.network_info import NetworkInfo
-from kilonova.model.request_spec import StoredRequest
+from kilonova.model.port_profiles import PortProfiles, profiles_on
+from kilonova.model.request_spec import RequestedNetwork, StoredRequest
 from kilonova.model.server_migration import MigrationStatus, MigrationType, MoveKind, ServerMigration
 from kilonova.model.transitions import TRANSITIONS
+from kilonova.network.ports import given_by_host
 
 #: Steps whose failure is due to the destination, so that the move may succeed with another destination.
 AT_DESTINATION = frozenset({"bindings", "finish", "ports", "prepare", "spawn"})
@@ -45,6 +47,7 @@ class MoveFacts:
     guest.
     ``networks``, ``plugging``, ``held``: as in ``network_steps.py``. ``vifs_there``: the interfaces of a guest that is
     migrated live, with their bindings to the destination.
+    ``profiles``: what the destination gives to the ports; ``profiles_at_home``: what the source gives to them.
     """
 
     migration: str
@@ -66,6 +69,8 @@ class MoveFacts:
     plugging: PlugWait | None = None
     held: bool = False
     vifs_there: NetworkInfo = ()
+    profiles: PortProfiles = field(default_factory=dict)
+    profiles_at_home: PortProfiles = field(default_factory=dict)
 
     @property
     def runs_there(self) -> bool:
@@ -122,7 +127,7 @@ def claim_destination(services: Services, run: Run[MoveFacts], *, kind: MoveKind
     """
     instance, request, migration = load(services, run)
     migration = _of_present_flavor(services, instance, migration)
-    facts = run.facts
+    networks, facts = _networks(services, run)
     spec = request.spec.moving(
         kind,
         run.instance_uuid,
@@ -130,17 +135,33 @@ def claim_destination(services: Services, run: Run[MoveFacts], *, kind: MoveKind
         flavor=migration.new_flavor,
         host=facts.requested,
     )
-    spec = replace(spec, request_id=run.request_id)
+    spec = replace(spec, request_id=run.request_id, networks=networks)
     if facts.forced:
         spec = replace(spec, requested_host=None, force_host=facts.requested)
     return ClaimHost(
         spec,
         request.group_uuid,
-        lambda chosen: replace(facts, destination=chosen.host),
+        lambda chosen: replace(facts, destination=chosen.host, profiles=profiles_on(networks, chosen.providers)),
         Moving(migration, TRANSITIONS[run.row.kind].shown[0], becomes),
         overtaken=Failed(Failure("The server was changed while a destination was sought.")),
         undone=False,  # after a refused claim, the undo of this step ends the migration
     )
+
+
+def has_networks(facts: MoveFacts) -> bool:
+    """Return True if the claim has to ask the network service, which may take seconds."""
+    return facts.networks
+
+
+def _networks(services: Services, run: Run[MoveFacts]) -> tuple[tuple[RequestedNetwork, ...], MoveFacts]:
+    """Return what the ports require of a destination, and the facts with what the source gives to the ports."""
+    facts = run.facts
+    if not facts.networks:
+        return (), facts
+    with services.database.read() as connection:
+        info = instance_networks.info_of(connection, run.instance_uuid)
+    at_home = facts.profiles_at_home if facts.tried else given_by_host(info)
+    return demands(services, facts, info), replace(facts, profiles_at_home=at_home)
 
 
 def _of_present_flavor(services: Services, instance: Instance, migration: ServerMigration) -> ServerMigration:
@@ -185,7 +206,7 @@ def next_try(services: Services, run: Run[MoveFacts]) -> MoveFacts | None:
     tried = (*facts.tried, facts.host)
     if run.failure.everywhere or len(tried) >= services.max_attempts:
         return None
-    again = replace(facts, destination=None, plugging=None, held=False, vifs_there=())
+    again = replace(facts, destination=None, plugging=None, held=False, vifs_there=(), profiles={})
     return replace(again, tried=tried, last_error=run.failure.message, touched=_is_touched(run))
 
 

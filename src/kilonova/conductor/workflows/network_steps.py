@@ -34,7 +34,10 @@ from kilonova.model.instance import GuestSpec, Instance, PowerState
 from kilonova.model.network_event import COMPLETED, NetworkEventName
 from kilonova.model.network_info import NetworkInfo
 from kilonova.model.network_request import NetworkRequest
+from kilonova.model.port_profiles import NO_PROFILES, PortProfiles
+from kilonova.model.request_spec import RequestedNetwork
 from kilonova.network import ports
+from kilonova.network.host_demands import demands_of_server
 from kilonova.network.port_owner import PortOwner
 
 LOG = logging.getLogger(__name__)
@@ -113,6 +116,11 @@ def owner_of(services: Services, connection: Connection, instance: Instance, hos
     )
 
 
+def demands(services: Services, facts: Plugging, info: NetworkInfo) -> tuple[RequestedNetwork, ...]:
+    """Return what the ports of a server that moves require of its next host, as the network service knows it now."""
+    return demands_of_server(services.network, info) if facts.networks and info else ()
+
+
 def store(run: Run[Any], info: NetworkInfo) -> Write:
     """Return the write that replaces a server's cached interfaces."""
     return Batched(_store, (run.instance_uuid, info))
@@ -154,24 +162,41 @@ def bind(services: Services, run: Run[Any], change: Callable[[], NetworkInfo], *
     return Bound(info, replace(run.facts, plugging=wait))
 
 
-def rebind(services: Services, run: Run[Any], host: str, *, starts: bool = True) -> Effect:
-    """Bind the ports of a server to another host. ``starts``: the guest will run there, so its ports are plugged."""
+def rebind(
+    services: Services,
+    run: Run[Any],
+    host: str,
+    profiles: PortProfiles,
+    *,
+    before: PortProfiles = NO_PROFILES,
+    starts: bool = True,
+) -> Effect:
+    """Bind the ports of a server to another host. ``profiles``: what this host gives to the ports.
+
+    ``before``: what the former host has given. ``starts``: the guest will run there, so its ports are plugged.
+    """
     server = read(services, run.instance_uuid, host)
-    bound = bind(services, run, lambda: ports.rebind(services.network, server.owner, server.info, host), waits=starts)
+
+    def change() -> NetworkInfo:
+        return ports.rebind(services.network, server.owner, server.info, host, profiles=profiles, before=before)
+
+    bound = bind(services, run, change, waits=starts)
     return bound if isinstance(bound, Failed) else bound.completed(run)
 
 
-def rebind_anyway(services: Services, run: Run[Any], host: str, *, starts: bool = False) -> Effect:
+def rebind_anyway(
+    services: Services, run: Run[Any], host: str, profiles: PortProfiles, *, starts: bool = False
+) -> Effect:
     """Bind the ports of a server to a host; complete the step even if the network service cannot bind them.
 
     This is for steps that must not fail. Nothing is done if a delete has interrupted the workflow, since the delete
-    removes the ports. ``starts``: as for :func:`rebind`.
+    removes the ports. ``profiles``, ``starts``: as for :func:`rebind`.
     """
     if run.interrupt is Interrupt.DELETE:
         return Completed(durable=False)
-    effect = rebind(services, run, host, starts=starts)
+    effect = rebind(services, run, host, profiles, starts=starts)
     if isinstance(effect, Failed):  # the refusal may be due to a concurrent change of a port, so try once more
-        effect = rebind(services, run, host, starts=starts)
+        effect = rebind(services, run, host, profiles, starts=starts)
     if not isinstance(effect, Failed):
         return effect
     LOG.warning("Server %s: ports are not bound to host %s: %s", run.instance_uuid, host, effect.failure.message)

@@ -25,7 +25,8 @@ from kilonova.model.transitions import TRANSITIONS
 
 
 def _bind_ports(services: Services, run: Run[MoveFacts]) -> Effect:
-    return rebind_anyway(services, run, run.facts.source, starts=run.facts.runs_there)
+    facts = run.facts
+    return rebind_anyway(services, run, facts.source, facts.profiles_at_home, starts=facts.runs_there)
 
 
 def _return_home(services: Services, run: Run[MoveFacts]) -> Effect:

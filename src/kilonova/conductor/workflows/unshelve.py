@@ -9,7 +9,7 @@ The claim uses the server's complete request: zone, hints, group, isolation. Aft
 shelved and has its image.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kilonova.claims.unshelving import Unshelving
@@ -22,6 +22,7 @@ from kilonova.conductor.workflows.endings import failed, leave_behind, settled
 from kilonova.conductor.workflows.guest_description import find_server, new_guest
 from kilonova.conductor.workflows.network_steps import (
     PlugWait,
+    demands,
     guest_made,
     held,
     plugged_step,
@@ -31,10 +32,11 @@ from kilonova.conductor.workflows.network_steps import (
     unbind_again,
 )
 from kilonova.conductor.workflows.release import release_claim
-from kilonova.db import instances, request_specs, unwanted_images
+from kilonova.db import instance_networks, instances, request_specs, unwanted_images
 from kilonova.db.core.transaction import Transaction
 from kilonova.messaging.messages import DestroyGuest, FaultOf, SpawnGuest, StartGuest, StepReply, StopGuest
 from kilonova.model.instance import Instance, PowerState, TaskState
+from kilonova.model.port_profiles import PortProfiles, profiles_on
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_migration import MoveKind
 from kilonova.model.transitions import TRANSITIONS
@@ -50,7 +52,7 @@ class UnshelveFacts:
     ``requested``: the host that the user asked for. ``rezoned``: the user asked for another availability zone, given by
     ``zone`` (None: no zone).
     ``unreachable``: the host was unreachable when it had to remove the guest.
-    ``networks``, ``plugging``, ``held``: as in ``network_steps.py``.
+    ``networks``, ``plugging``, ``held``: as in ``network_steps.py``. ``profiles``: what the host gives to the ports.
     """
 
     image_id: str | None = None
@@ -63,6 +65,7 @@ class UnshelveFacts:
     networks: bool = False
     plugging: PlugWait | None = None
     held: bool = False
+    profiles: PortProfiles = field(default_factory=dict)
 
 
 # --- claim ------------------------------------------------------------------------------------------------------------
@@ -74,10 +77,12 @@ def _claim(services: Services, run: Run[UnshelveFacts]) -> Effect:
         return Completed()
     with services.database.read() as connection:
         instance, request = find_server(connection, run.instance_uuid)
+        info = instance_networks.info_of(connection, run.instance_uuid) if facts.networks else ()
+    networks = demands(services, facts, info)
     return ClaimHost(
-        _spec_of(run, instance, request.spec),
+        replace(_spec_of(run, instance, request.spec), networks=networks),
         request.group_uuid,
-        lambda chosen: replace(facts, host=chosen.host),
+        lambda chosen: replace(facts, host=chosen.host, profiles=profiles_on(networks, chosen.providers)),
         Unshelving(),
         overtaken=Failed(Failure("The server was changed while a host was sought.")),
     )
@@ -103,11 +108,11 @@ def _give_back(services: Services, run: Run[UnshelveFacts]) -> Effect:
         release_claim(tx, run.instance_uuid, instances.group_of(tx.connection, run.instance_uuid), host)
         instances.change(tx, run.instance_uuid, host=None, node=None)
 
-    return Completed(replace(facts, host=None), release)
+    return Completed(replace(facts, host=None, profiles={}), release)
 
 
 def _bind_ports(services: Services, run: Run[UnshelveFacts]) -> Effect:
-    return rebind(services, run, run.facts.host or "")
+    return rebind(services, run, run.facts.host or "", run.facts.profiles)
 
 
 # --- spawn ------------------------------------------------------------------------------------------------------------
@@ -169,6 +174,7 @@ UNSHELVE = Workflow(
             do=_claim,
             undo=_give_back,
             event="conductor_unshelve_instance",
+            blocking=lambda facts: facts.networks and facts.offloaded,
         ),
         ports_step(_bind_ports, unbind_again, event=_EVENT, applies=lambda facts: facts.networks and facts.offloaded),
         Step(

@@ -11,13 +11,13 @@ from kilonova.scheduler.decision import SURVIVED, Decision, RankedHost, RuleCoun
 from kilonova.scheduler.engine.funnel import (
     LaterPlacement,
     LaterRoom,
-    allocations_at,
+    allotment_at,
     filtered,
     funnel,
     is_forced,
     later_room,
 )
-from kilonova.scheduler.engine.provider_trees import Allocations, is_plain
+from kilonova.scheduler.engine.provider_trees import Allocations, Allotment, is_plain
 from kilonova.scheduler.engine.ranking import Share, best, shares, total
 from kilonova.scheduler.engine.step import Step
 from kilonova.scheduler.host_table import ALL_ROWS, BoolArray, FloatArray, HostTable, IntArray, Rows
@@ -99,10 +99,14 @@ class Engine:
 
     def allocations(self, hosts: HostTable, spec: RequestSpec, row: int) -> Allocations:
         """Return the allocations by provider that one server of the request would have on the host at ``row``."""
+        return self.allotment(hosts, spec, row).amounts
+
+    def allotment(self, hosts: HostTable, spec: RequestSpec, row: int) -> Allotment:
+        """Return the same allocations, with the provider of each request group."""
         spec = self._as_read(spec)
         if is_plain(hosts, spec.query):
-            return {hosts.uuids[row]: spec.query.totals}
-        return allocations_at(hosts, filtered(hosts, spec, self.request_filters).query, row)
+            return Allotment({hosts.uuids[row]: spec.query.totals})
+        return allotment_at(hosts, filtered(hosts, spec, self.request_filters).query, row)
 
     def later_room(self, hosts: HostTable, spec: RequestSpec) -> tuple[LaterRoom | LaterPlacement, ...]:
         """Return the Placement conditions that must be checked again for every server of a request except the first."""

@@ -11,13 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from kilonova.errors import RequestFilterFailed, RuleFailed
-from kilonova.model.request_spec import REBUILD, REBUILD_HINT, RequestSpec, ResourceQuery
+from kilonova.model.request_spec import REBUILD, REBUILD_HINT, RequestSpec, ResourceGroup, ResourceQuery
 from kilonova.placement.capacity import most_used
 from kilonova.scheduler.aggregate_rules import in_any
 from kilonova.scheduler.engine.move_rules import ABILITY_RULE, HYPERVISOR_RULE, move_steps
 from kilonova.scheduler.engine.provider_trees import (
-    Allocations,
-    allocations_from_tree,
+    Allotment,
+    allotment_from_tree,
     can_serve,
     classes_of_others,
     is_plain,
@@ -318,6 +318,10 @@ def _resources(hosts: HostTable, query: ResourceQuery, still_in: Callable[[], Bo
         for name, amount in query.resources.items():
             if amount and name not in elsewhere:
                 yield _room(hosts, name, amount)
+        for group in query.groups:
+            if group.port_id:
+                suits = can_serve(hosts, ResourceQuery(groups=(group,)), still_in())
+                yield Step(f"{PLACEMENT_RULE}port {group.port_id}", _unserved_port(group), suits)
         yield Step(_PROVIDERS, _unserved(query), can_serve(hosts, query, still_in()))
         return
     required = query.required.union(*(group.required for group in query.groups))
@@ -344,8 +348,15 @@ def _unserved(query: ResourceQuery) -> str:
     return f"its providers cannot give {', '.join(asked)}{apart}"
 
 
-def allocations_at(hosts: HostTable, query: ResourceQuery, row: int) -> Allocations:
-    """Return the allocations by provider that a server with this query would have on the host at ``row``.
+def _unserved_port(group: ResourceGroup) -> str:
+    asked = ", ".join(f"{amount} {name}" for name, amount in group.resources.items()) or "the traits of the port"
+    traits = f" with {', '.join(sorted(group.required))}" if group.required else ""
+    named = "" if group.suffix == group.port_id else f" (request group {group.suffix})"
+    return f"none of its providers can give {asked}{traits} to port {group.port_id}{named}"
+
+
+def allotment_at(hosts: HostTable, query: ResourceQuery, row: int) -> Allotment:
+    """Return the allocations that a server with this query would have on the host at ``row``.
 
     ``query``: the query with the conditions of the request filters. If the host has no room, the result allocates
     everything from the host's root provider, so the claim fails.
@@ -355,12 +366,12 @@ def allocations_at(hosts: HostTable, query: ResourceQuery, row: int) -> Allocati
         alternatives.append(_fallback(query, query.fallback))
     for each in alternatives:
         if needs_trees(hosts, each):
-            found = allocations_from_tree(hosts, each, row)
+            found = allotment_from_tree(hosts, each, row)
             if found is not None:
                 return found
         elif len(alternatives) == 1 or _fits(hosts, each, row):
-            return {hosts.uuids[row]: each.totals}
-    return {hosts.uuids[row]: query.totals}
+            return Allotment({hosts.uuids[row]: each.totals})
+    return Allotment({hosts.uuids[row]: query.totals})
 
 
 def _fits(hosts: HostTable, query: ResourceQuery, row: int) -> bool:

@@ -6,6 +6,7 @@ other requests are checked by the search for allocation candidates, which also g
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -19,6 +20,14 @@ from kilonova.scheduler.host_table import BoolArray, HostTable
 
 Allocations = Mapping[str, Mapping[str, int]]
 """Provider uuid → resource class → amount."""
+
+
+@dataclass(frozen=True, slots=True)
+class Allotment:
+    """The allocations of a server on a host. ``providers``: suffix of each request group → uuid of its provider."""
+
+    amounts: Allocations
+    providers: Mapping[str, str] = field(default_factory=dict)
 
 
 def classes_of_others(hosts: HostTable) -> frozenset[str]:
@@ -58,8 +67,8 @@ def can_serve(hosts: HostTable, query: ResourceQuery, among: BoolArray) -> BoolA
     return mask
 
 
-def allocations_from_tree(hosts: HostTable, query: ResourceQuery, row: int) -> Allocations | None:
-    """Return the allocations of the host's first allocation candidate, or None if the host has no candidate.
+def allotment_from_tree(hosts: HostTable, query: ResourceQuery, row: int) -> Allotment | None:
+    """Return the host's first allocation candidate, or None if the host has no candidate.
 
     Raises: RuleFailed, if the search exceeds its limit of steps.
     """
@@ -75,7 +84,7 @@ def allocations_from_tree(hosts: HostTable, query: ResourceQuery, row: int) -> A
     found: dict[str, dict[str, int]] = {}
     for provider, column, amount in candidate.amounts:
         found.setdefault(table.uuids[provider], {})[table.resource_classes[column]] = amount
-    return found
+    return Allotment(found, {suffix: table.uuids[rows[0]] for suffix, rows in candidate.mappings if suffix})
 
 
 def _given_up(error: SearchTooLarge) -> RuleFailed:
@@ -92,7 +101,11 @@ def candidate_query(query: ResourceQuery) -> CandidateQuery:
     else:
         root_required |= query.required
     return CandidateQuery(
-        tuple(groups), isolate=query.isolates, root_required=root_required, root_forbidden=query.root_forbidden
+        tuple(groups),
+        isolate=query.isolates,
+        same_subtrees=query.same_subtrees,
+        root_required=root_required,
+        root_forbidden=query.root_forbidden,
     )
 
 

@@ -8,6 +8,7 @@ import pytest
 from support.api_client import Answer
 from support.control import Control
 from support.fake_neutron import FakeNeutron, Fault
+from support.network_agents import EGRESS, add_agent, taken
 
 NOBODYS = "5b674f73-0000-4000-8000-000000000000"
 OWN = "wonder"
@@ -229,3 +230,31 @@ def test_a_host_that_cannot_take_the_interface(
     assert refused(control, server, net_id=network) == (500, said)
     assert len(ports(neutron, server)) == 1
     control.check()
+
+
+def test_an_attached_port_gets_what_it_requests(control: Control, neutron: FakeNeutron, server: str) -> None:
+    host = control.admin.get(f"/servers/{server}").body["server"]["OS-EXT-SRV-ATTR:host"]
+    bridge = add_agent(control.process.database, host, bandwidth=1_000, physical="none")
+    network = neutron.make_network("guaranteed", OWN, v4="10.8.0.0/24")
+    first, second = (neutron.make_port(network, OWN, qos_policy_id=neutron.make_policy(egress=600)) for _ in range(2))
+    assert attach(control, server, "2.70", port_id=first).status == 200
+    assert taken(control.process.database, server, EGRESS) == {bridge: {EGRESS: 600}}
+    refused = attach(control, server, port_id=second)
+    assert (refused.status, refused.fault[1]) == (
+        400,
+        f"The host of the server cannot give the resources that port {second} requests.",
+    )
+    assert control.member.delete(f"/servers/{server}/os-interface/{first}").status == 202
+    control.settle()
+    assert taken(control.process.database, server, EGRESS) == {}
+    assert attach(control, server, port_id=second).status == 200
+
+
+def test_a_network_with_a_guarantee_is_not_attached(control: Control, neutron: FakeNeutron, server: str) -> None:
+    network = neutron.make_network("guaranteed", OWN, v4="10.8.0.0/24", qos_policy_id=neutron.make_policy(egress=600))
+    refused = attach(control, server, net_id=network)
+    assert (refused.status, refused.fault[1]) == (
+        400,
+        f"Using networks with QoS policy is not supported for instance {server}. (Network ID is {network})",
+    )
+    assert len(ports(neutron, server)) == 1

@@ -12,6 +12,7 @@ from kilonova.model.network_request import NO_NETWORKS, NetworkMode, NetworkRequ
 from kilonova.network.cached_client import CachedClient
 from support.control import Control, NewControl
 from support.fake_neutron import FakeNeutron, Fault
+from support.network_agents import add_agent
 
 NOBODYS = "5b674f73-0000-4000-8000-000000000000"
 OWN = "wonder"
@@ -224,3 +225,44 @@ def test_who_may_request_networks_is_policy(new_control: NewControl, tmp_path: P
         assert refusal(control, networks=networks)[0] == 403
     control.boot(networks="none")
     control.boot(control.admin, networks=[{"uuid": network}])
+
+
+def guaranteed_port(neutron: FakeNeutron, **guarantee: int) -> str:
+    network = neutron.make_network("guaranteed", OWN, v4="10.8.0.0/24")
+    return neutron.make_port(network, OWN, qos_policy_id=neutron.make_policy(**guarantee))
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.71"])
+def test_ports_with_guarantees_are_refused_before_2_72(control: Control, neutron: FakeNeutron, version: str) -> None:
+    port = guaranteed_port(neutron, egress=1_000)
+    status, message = refusal(control, client=control.member.at(version), networks=[{"port": port}])
+    assert status == 400
+    assert message == (
+        "Creating servers with ports having resource requests, like a port with a QoS minimum bandwidth policy, is not "
+        "supported until microversion 2.72."
+    )
+    assert control.ask(control.member.at("2.72"), networks=[{"port": port}]).status == 202
+    control.settle()
+
+
+def test_a_port_with_a_guarantee_gets_it_or_the_server_fails_with_the_port_s_id(
+    control: Control, neutron: FakeNeutron
+) -> None:
+    add_agent(control.process.database, "node2", bandwidth=5_000, physical="none")
+    port = guaranteed_port(neutron, egress=5_000)
+    server = control.boot(networks=[{"port": port}])
+    assert (server["status"], server["OS-EXT-SRV-ATTR:host"]) == ("ACTIVE", "node2")
+    refused = guaranteed_port(neutron, egress=1)
+    server = control.boot(networks=[{"port": refused}])
+    assert server["status"] == "ERROR"
+    assert f"Placement: port {refused}: 2 of 2 hosts" in server["fault"]["message"]
+    explained = control.operator.get(f"/decisions/{server['id']}?hosts=true").body
+    assert f"can give 1 NET_BW_EGR_KILOBIT_PER_SEC with CUSTOM_VNIC_TYPE_NORMAL to port {refused}" in str(explained)
+
+
+def test_a_port_that_asks_nothing_of_hosts_costs_no_further_request(control: Control, neutron: FakeNeutron) -> None:
+    port = neutron.make_port(neutron.make_network(project_id=OWN), OWN)
+    neutron.faults.calls.clear()
+    control.boot(networks=[{"port": port}])
+    assert neutron.faults.counts()["GET ports"] == 2  # checked with the user's rights; taken
+    assert "GET extensions" not in neutron.faults.counts()

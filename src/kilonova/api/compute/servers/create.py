@@ -21,7 +21,7 @@ from kilonova.api.compute.hints import read_hints, unseen_instances
 from kilonova.api.compute.links import bookmark_links
 from kilonova.api.compute.possible_guests import require_possible_guest
 from kilonova.api.compute.servers.local_disks import read_local_disks
-from kilonova.api.compute.servers.requested_networks import read_networks
+from kilonova.api.compute.servers.requested_networks import read_demands, read_networks
 from kilonova.api.compute.target import Target, read_target
 from kilonova.api.http import Context, Reply, Request
 from kilonova.api.schemas.types import as_bool
@@ -64,6 +64,7 @@ def create_server(ctx: Context, request: Request) -> Reply:
     if asked.hostname is not None and count > 1:
         raise invalid_field("hostname", "The field cannot be used with max_count above 1.")
     networks, count = read_networks(ctx, asked, least, count)
+    demands = read_demands(ctx, request, networks)
     reservation_id = "r-" + secrets.token_hex(4)
     built = _instances(ctx, asked, flavor, image, target, count, reservation_id)
     spec = RequestSpec(
@@ -82,6 +83,7 @@ def create_server(ctx: Context, request: Request) -> Reply:
         requested_node=target.requested_node,
         remote_address=ctx.remote_address,
         is_admin=ctx.may("context_is_admin"),
+        networks=demands,
     )
     admin_pass = generated_password(ctx, asked.admin_pass)
     ctx.backend.conductor.build(

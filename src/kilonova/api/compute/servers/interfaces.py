@@ -11,7 +11,7 @@ from typing import Any
 from kilonova.api.compute.missing_services import NETWORK, no_service
 from kilonova.api.compute.network_service import token_of
 from kilonova.api.compute.schemas import server_interfaces as schemas
-from kilonova.api.compute.servers.requested_networks import may_attach_external
+from kilonova.api.compute.servers.requested_networks import may_attach_external, read_demand
 from kilonova.api.compute.servers.servers import find_server
 from kilonova.api.compute.servers.states import check_allowed
 from kilonova.api.faults import HttpError
@@ -90,8 +90,9 @@ def attach_interface(ctx: Context, request: Request) -> Reply:
         tag=asked.get("tag"),
         external_allowed=may_attach_external(ctx),
     )
+    demand = read_demand(ctx, wanted)
     try:
-        vif = ctx.backend.conductor.operations.interfaces.attach(instance.uuid, wanted, ctx.requester)
+        vif = ctx.backend.conductor.operations.interfaces.attach(instance.uuid, wanted, ctx.requester, demand)
     except DriverError as error:
         raise HttpError(500, f"Failed to attach network adapter device to {instance.uuid}") from error
     return _shown(ctx, request, instance, vif.port_id)

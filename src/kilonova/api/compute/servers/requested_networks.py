@@ -3,12 +3,17 @@
 
 from kilonova.api.compute.bodies.servers import NewServer
 from kilonova.api.compute.network_service import network_of, token_of
-from kilonova.api.http import Context
-from kilonova.errors import OverQuota
-from kilonova.model.network_request import NO_NETWORKS, NetworkRequest
+from kilonova.api.http import Context, Request
+from kilonova.api.microversion import Version
+from kilonova.errors import InvalidRequest, OverQuota
+from kilonova.model.network_request import NO_NETWORKS, NetworkMode, NetworkRequest, RequestedNetwork
+from kilonova.model.request_spec import RequestedNetwork as Demand
+from kilonova.network.host_demands import demands_of_request
 from kilonova.network.port_quota import servers_within_quota
 from kilonova.network.requests import read_request
 
+#: Since when ports may request resources of a new server's host.
+_RESOURCE_REQUESTS = Version(2, 72)
 _ATTACH, _ATTACH_EXTERNAL = "os_compute_api:servers:create:attach_network", "network:attach_external_network"
 
 
@@ -36,6 +41,28 @@ def read_networks(ctx: Context, asked: NewServer, least: int, most: int) -> tupl
     if count < least:
         raise OverQuota("Maximum number of ports exceeded")
     return request, count
+
+
+def read_demands(ctx: Context, request: Request, networks: NetworkRequest) -> tuple[Demand, ...]:
+    """Return what the networks of new servers require of a host.
+
+    Raises: InvalidRequest before microversion 2.72, if ports request resources; Unavailable.
+    """
+    if not networks.networks:
+        return ()
+    demands = demands_of_request(network_of(ctx), networks)
+    if request.version < _RESOURCE_REQUESTS and any(demand.groups for demand in demands):
+        raise InvalidRequest(
+            "Creating servers with ports having resource requests, like a port with a QoS minimum bandwidth policy, is "
+            "not supported until microversion 2.72."
+        )
+    return demands
+
+
+def read_demand(ctx: Context, network: RequestedNetwork) -> Demand | None:
+    """Return what a new interface of an existing server requires of its host; None if it requires nothing."""
+    demands = demands_of_request(network_of(ctx), NetworkRequest(mode=NetworkMode.LISTED, networks=(network,)))
+    return next(iter(demands), None)
 
 
 def may_attach_external(ctx: Context) -> bool:
