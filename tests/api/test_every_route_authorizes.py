@@ -91,7 +91,7 @@ def test_what_a_careless_handler_says_is_told_to_nobody() -> None:
     backend = Backend(
         settings=settings, database=nothing, mirror=nothing, policy=Policy(conf, ()), conductor=nothing, images=nothing
     )
-    app = noauth2(family_app(_Careless(), backend), plain_roles=())
+    app = noauth2(family_app(_Careless, backend), plain_roles=())
     answer = send(app, "GET", "/v1/secrets", b"", {"X-Auth-Token": "admin"})
     assert answer.status == 500
     assert b"spilled" not in answer.raw

@@ -12,6 +12,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Protocol
 
 import falcon
@@ -45,10 +46,12 @@ _CANNOT = 501
 _GLOBAL_REQUEST_ID = re.compile(r"req-[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _READING = frozenset({"GET", "HEAD"})
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+#: WSGI environment key of the :class:`Backend` that serves the request.
+_BACKEND = "kilonova.backend"
 
 
 class Family(Protocol):
-    """The behaviour that differs between the compute, placement and operator APIs."""
+    """The behaviour that differs between the compute, placement and operator APIs. A family has no state."""
 
     name: str
     routes: Routes
@@ -80,16 +83,14 @@ class Family(Protocol):
 class _Resource:
     """Falcon resource of one path template, for all HTTP methods."""
 
-    def __init__(self, family: Family, backend: Backend, template: str, endpoints: Mapping[str, Endpoint]) -> None:
+    def __init__(self, family: Family, endpoints: Mapping[str, Endpoint]) -> None:
         self._family = family
-        self._backend = backend
-        self._template = template
         self._endpoints = endpoints
         for method in METHODS:
             setattr(self, f"on_{method.lower()}", self._respond)
 
     def _respond(self, req: falcon.Request, resp: falcon.Response, **path: str) -> None:
-        exchange = Exchange(self._family, self._backend, req)
+        exchange = Exchange(self._family, req.env[_BACKEND], req)
         exchange.answer(resp, lambda version: self._endpoint(exchange.method, version), path)
 
     def _endpoint(self, method: str, version: Version) -> Endpoint:
@@ -356,19 +357,36 @@ def _credentials(environ: Mapping[str, Any]) -> Credentials:
     )
 
 
-def family_app(family: Family, backend: Backend) -> WsgiApp:
-    """Return the falcon application of one API family, without authentication middleware."""
+def family_app(kind: type[Family], backend: Backend) -> WsgiApp:
+    """Return the WSGI application of one API family, without authentication middleware."""
+    routed = _routed_app(kind)
+
+    def with_backend(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        environ[_BACKEND] = backend
+        return routed(environ, start_response)
+
+    return with_backend
+
+
+@cache
+def _routed_app(kind: type[Family]) -> WsgiApp:
+    """Return the falcon application with all routes of a family. Each request names its backend in ``_BACKEND``.
+
+    All backends of a process share the application: building it, and compiling its routes at the first request, takes
+    longer than most tests.
+    """
+    family = kind()
     app = falcon.App()
     app.req_options.strip_url_path_trailing_slash = False
     app.resp_options.default_media_type = None  # type: ignore[assignment]  # an empty reply has no content type
     for template, endpoints in family.routes.items():
-        app.add_route(template, _Resource(family, backend, template, endpoints))
+        app.add_route(template, _Resource(family, endpoints))
 
     def not_found(req: falcon.Request, resp: falcon.Response, **_: str) -> None:
         def find(_version: Version) -> Endpoint:
             raise NotFound("The resource could not be found.")
 
-        Exchange(family, backend, req).answer(resp, find, {})
+        Exchange(family, req.env[_BACKEND], req).answer(resp, find, {})
 
     app.add_sink(not_found)
     wsgi_app: WsgiApp = app

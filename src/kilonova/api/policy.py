@@ -118,11 +118,17 @@ def action(name: str, path: str = "/servers/{server_id}/action") -> tuple[str, s
 class _Enforcer(policy.Enforcer):  # type: ignore[misc]
     """An enforcer that reads the policy files only once. After a change of the files it is replaced by a new one.
 
+    Enforcers share the declared rules, which none of them changes; oslo.policy would copy each rule with its checks.
     ``memory``: cache of results, or None if at least one rule queries an external service.
     """
 
     _is_loaded = False
     memory: dict[Hashable, bool] | None = None
+
+    def register_default(self, default: policy.RuleDefault) -> None:
+        if default.name in self.registered_rules:
+            raise policy.DuplicatePolicyError(default.name)
+        self.registered_rules[default.name] = default
 
     def load_rules(self, force_reload: bool = False) -> None:
         if self._is_loaded and not force_reload:

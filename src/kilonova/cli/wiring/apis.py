@@ -34,9 +34,9 @@ def application_of(settings: Settings, backend: Backend, agents: WsgiApp | None 
 
     With ``[neutron] service_metadata_proxy`` it also serves the metadata of guests. Raises: ConfigurationError.
     """
-    compute = family_app(compute_api.ComputeFamily(), backend)
-    placement = family_app(placement_api.PlacementFamily(), backend)
-    operator = family_app(operator_api.OperatorFamily(), backend)
+    compute = family_app(compute_api.ComputeFamily, backend)
+    placement = family_app(placement_api.PlacementFamily, backend)
+    operator = family_app(operator_api.OperatorFamily, backend)
     if settings.api.auth_strategy == "noauth2":
         LOG.warning(
             "[api] auth_strategy = noauth2: no passwords are checked, and every client can act as administrator"
