@@ -5,6 +5,7 @@ A Python profile function sees every call of Python and C code while the lock is
 call path, but is too slow for production.
 """
 
+import gc
 import sys
 import threading
 import traceback
@@ -27,25 +28,33 @@ _WAITING_FUNCTIONS = ("sleep", "start_new_thread", "start_joinable_thread", "fsy
 
 
 class WatchedLock:
-    """Re-entrant lock. ``offences``: each blocking call made under the lock → its stack."""
+    """Re-entrant lock. ``offences``: each blocking call made under the lock → its stack.
+
+    Garbage is not collected meanwhile: a collection may run in any thread, and calls the finalizers of other parts.
+    """
 
     def __init__(self) -> None:
         self.offences: dict[str, str] = {}
         self.times_taken = 0
         self._lock = threading.RLock()
         self._depth = 0
+        self._collected = False
 
     def __enter__(self) -> None:
         self._lock.acquire()
         self._depth += 1
         if self._depth == 1:
             self.times_taken += 1
+            self._collected = gc.isenabled()
+            gc.disable()
             sys.setprofile(self._look)
 
     def __exit__(self, *_: object) -> None:
         self._depth -= 1
         if not self._depth:
             sys.setprofile(None)
+            if self._collected:
+                gc.enable()
         self._lock.release()
 
     def _look(self, frame: FrameType, event: str, argument: Any) -> None:
