@@ -35,26 +35,29 @@ CLIENTS = 8
 MORE_KILLS = sampled(4, sample=2)
 
 
-def ask(served: Served, number: int) -> str | None:
-    """Request a server. Returns its id, or None without a response."""
+def ask(served: Served, number: int) -> str:
+    """Request a server and return its id. Raises: OSError or HTTPException without a response."""
     asked = {"name": f"vm{number}", "imageRef": image_id("cirros"), "flavorRef": "1", "networks": "auto"}
-    try:
-        status, body = served.call("POST", "/compute/v2.1/servers", {"server": asked})
-    except (OSError, HTTPException):
-        return None
+    status, body = served.call("POST", "/compute/v2.1/servers", {"server": asked})
     assert status == 202, body
     answer: str = body["server"]["id"]
     return answer
 
 
-def ask_until(killed: Event, served: Served, client: int) -> set[str]:
-    """Request servers until ``killed`` is set or there is no response. Returns the ids of the accepted requests."""
+def ask_until(doomed: Event, killed: Event, served: Served, client: int) -> set[str]:
+    """Request servers until ``killed`` is set or there is no response. Returns the ids of the accepted requests.
+
+    ``doomed``: set when the process is about to be killed; until then it must respond.
+    """
     promised: set[str] = set()
     for number in count(client, CLIENTS):
-        answer = ask(served, number)
-        if answer is not None:
-            promised.add(answer)
-        if answer is None or killed.is_set():
+        try:
+            promised.add(ask(served, number))
+        except (OSError, HTTPException):
+            if not doomed.is_set():
+                raise
+            break
+        if killed.is_set():
             break
     return promised
 
@@ -89,12 +92,14 @@ def test_many_servers_and_several_kills(serve: Callable[..., Served], victim: st
     served.start()
     flavor = {"name": "m1.tiny", "id": "1", "ram": 512, "vcpus": 1, "disk": 1}
     assert served.call("POST", "/compute/v2.1/flavors", {"flavor": flavor})[0] == 200
-    killed = Event()
+    doomed, killed = Event(), Event()
     with ThreadPoolExecutor(CLIENTS) as pool:
-        asked = [pool.submit(ask_until, killed, served, client) for client in range(CLIENTS)]
+        asked = [pool.submit(ask_until, doomed, killed, served, client) for client in range(CLIENTS)]
         try:
-            wait_until(lambda: unfinished(served), "a workflow to begin", at_most_s=30)
+            begun = lambda: unfinished(served) or [future.result() for future in asked if future.done()]  # noqa: E731
+            wait_until(begun, "a workflow to begin", at_most_s=30)
             time.sleep(rng.uniform(0.0, 0.1))
+            doomed.set()
             served.kill(victim)
         finally:
             killed.set()
