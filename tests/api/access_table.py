@@ -352,6 +352,8 @@ OPERATOR: Mapping[str, Access] = {
     "operator GET /v1/servers/count": anywhere(READER),
     "operator POST /v1/servers/{server_id}/leave-group": anywhere(ADMIN, _LEAVE, server_id=_UNKNOWN),
     "operator PUT /v1/servers/{server_id}/hints": anywhere(ADMIN, {"hints": {}}, server_id=_UNKNOWN),
+    "operator GET /v1/stray-ports": anywhere(ADMIN),
+    "operator POST /v1/stray-ports/remove": anywhere(ADMIN, {"remove": {"port": _UNKNOWN}}),
     "operator GET /v1/strays": anywhere(ADMIN),
     "operator POST /v1/strays/remove": anywhere(ADMIN, {"remove": {"host": "gone", "guest": "gone"}}),
     "operator GET /v1/workflows": anywhere(ADMIN),

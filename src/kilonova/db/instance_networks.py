@@ -87,6 +87,14 @@ def infos_of(connection: Connection, instance_uuids: Collection[str]) -> dict[st
     return found
 
 
+def servers_of_ports(connection: Connection) -> dict[str, str]:
+    """Return port id → server, for the cached interfaces of all servers."""
+    found: dict[str, str] = {}
+    for uuid, text in heeding(connection.execute(sa.select(_N.instance_uuid, sa.cast(_N.info, sa.Text)))):
+        found |= dict.fromkeys((vif.port_id for vif in _FROM_TEXT.decode(text)), uuid)
+    return found
+
+
 def store_info(tx: Transaction, instance_uuid: str, info: NetworkInfo) -> None:
     """Replace the cached interfaces of a server, and the addresses by which servers are searched."""
     store_infos(tx, {instance_uuid: info})

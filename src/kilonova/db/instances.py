@@ -160,6 +160,15 @@ def hosts_of(connection: Connection, uuids: Sequence[str]) -> dict[str, frozense
     return found
 
 
+def deletions(connection: Connection, uuids: Collection[str]) -> dict[str, bool]:
+    """Return uuid → whether the instance was deleted, for those of these uuids that are instances."""
+    wanted, found = list(uuids), dict[str, bool]()
+    for start in range(0, len(wanted), 500):
+        chosen = sa.select(_I.uuid, _I.deleted).where(_I.uuid.in_(wanted[start : start + 500]))
+        found |= {row.uuid: row.deleted for row in connection.execute(chosen)}
+    return found
+
+
 def task_of(connection: Connection, uuid: str) -> TaskState | None:
     """Return the task state of an instance; None if it has no task or does not exist."""
     rows = _TASK.rows(connection, uuid=uuid)

@@ -182,6 +182,11 @@ def of_instance(connection: Connection, instance_uuid: str) -> tuple[WorkflowRow
     return tuple(_workflow(dict(zip(_COLUMNS, row, strict=True))) for row in rows)
 
 
+def servers(connection: Connection) -> frozenset[str]:
+    """Return the servers that have a workflow."""
+    return frozenset(connection.execute(sa.select(_W.instance_uuid).distinct()).scalars())
+
+
 def change(tx: Transaction, workflow: WorkflowRow, *, heir: bool) -> None:
     """Store the next version of a workflow of any owner. ``heir``: whether to notify the owner of the change.
 

@@ -24,6 +24,11 @@ class PortOwner:
         return f"compute:{self.zone}"
 
 
+def mark_of(instance_uuid: str) -> str:
+    """Return the description of a port that Kilonova creates for a server. Users may change it."""
+    return f"Created by Kilonova for server {instance_uuid}"
+
+
 def ports_of(client: NetworkClient, owner: PortOwner) -> Sequence[Resource]:
     """Return the ports of a server, without ports of other projects that have the server as their device."""
     return client.list("ports", device_id=owner.instance_uuid, project_id=owner.project_id)

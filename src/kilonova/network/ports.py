@@ -16,7 +16,7 @@ from kilonova.network import port_changes
 from kilonova.network.client import NetworkClient, Resource
 from kilonova.network.extensions import DNS, has_extension
 from kilonova.network.info import AttachedPort, by_id, describe, resources_of
-from kilonova.network.port_owner import PortOwner, ports_of
+from kilonova.network.port_owner import PortOwner, mark_of, ports_of
 
 
 def create_ports(
@@ -227,6 +227,7 @@ class _Attempt:
             "project_id": self.owner.project_id,
             "device_id": self.owner.instance_uuid,
             "device_owner": self.owner.device_owner,
+            "description": mark_of(self.owner.instance_uuid),
             port_changes.HOST: self.host,
             "admin_state_up": True,
         }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``kilonova audit``: checks a running cloud for isolation leaks and for properties that no rule reads."""
+"""``kilonova audit``: checks a running cloud for isolation leaks, unread properties and stray ports."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,6 +11,7 @@ from rich.text import Text
 
 from kilonova.cli.cloud.options import OPERATOR, AdminCloud, Api, AsJson, DataFolder, connect
 from kilonova.cli.cloud.printing import counted, hosts_text, output_console, plain_table, print_json, unread_lines
+from kilonova.cli.commands.audit_ports import ports
 from kilonova.cli.exit_codes import one_is_an_answer
 
 _SERVERS_SHOWN = 10
@@ -19,13 +20,16 @@ _ANY_OTHER = "*"
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Find hosts that accept servers that they must not run, and properties that no rule reads.",
+    help="Find hosts that accept servers that they must not run, properties that no rule reads, and stray ports.",
 )
+
+
+app.command()(ports)
 
 
 @app.callback()
 def audit() -> None:
-    """Find hosts that accept servers that they must not run, and properties that no rule reads."""
+    """Find hosts that accept servers that they must not run, properties that no rule reads, and stray ports."""
 
 
 @app.command()

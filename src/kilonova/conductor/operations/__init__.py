@@ -24,6 +24,7 @@ from kilonova.conductor.operations.shelving import Shelving
 from kilonova.conductor.operations.snapshots import Snapshots
 from kilonova.conductor.operations.starting import Starter
 from kilonova.conductor.operations.states import States
+from kilonova.conductor.operations.stray_ports import StrayPorts
 from kilonova.conductor.workflow_engine.runner import Runner
 from kilonova.conductor.workflow_engine.services import Services
 
@@ -58,3 +59,4 @@ class Operations:
         self.guest_metadata = MetadataOfServers(services)
         self.network_caches = NetworkCaches(starter, self.interfaces.lose)
         self.external_events = ExternalEvents(starter, self.interfaces, self.network_caches)
+        self.stray_ports = StrayPorts(services)

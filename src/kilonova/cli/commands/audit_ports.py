@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``kilonova audit ports``: lists stray ports, and deletes those that no server can need."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from kilonova.cli.cloud.options import OPERATOR, AdminCloud, AsJson, DataFolder, WritableApi, connect
+from kilonova.cli.cloud.printing import counted, output_console, plain_table, print_json
+from kilonova.cli.exit_codes import one_is_an_answer
+from kilonova.errors import Conflict, NotFound
+
+
+@one_is_an_answer()
+def ports(
+    delete: Annotated[
+        bool, typer.Option("--delete", help="Delete the ports of deleted servers that Kilonova created.")
+    ] = False,
+    data: DataFolder = None,
+    os_cloud: AdminCloud = None,
+    as_json: AsJson = False,
+) -> int:
+    """List ports whose server does not exist, and interfaces whose port does not exist; exit code 1 if any are left."""
+    return report_ports(connect(data, os_cloud), delete=delete, as_json=as_json)
+
+
+def report_ports(api: WritableApi, *, delete: bool, as_json: bool) -> int:
+    """Print the stray ports; ``delete``: delete the removable ones before. Return the exit code: 1 if any are left."""
+    answer = api.get(OPERATOR, "/stray-ports")
+    removed = _deleted(api, answer["stray_ports"]) if delete else []
+    left = [each for each in answer["stray_ports"] if each["port"] not in removed]
+    if as_json:
+        print_json({"stray_ports": left, "deleted": removed} if delete else {"stray_ports": left})
+    else:
+        console = output_console()
+        if delete:
+            console.print(f"Deleted: {counted(len(removed), 'port')}.")
+        show_ports(left, console)
+    return 1 if left else 0
+
+
+def _deleted(api: WritableApi, strays: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Delete the removable ports; return those that are gone."""
+    gone = []
+    for each in strays:
+        if not each["removable"]:
+            continue
+        try:
+            api.call("POST", OPERATOR, "/stray-ports/remove", json={"remove": {"port": each["port"]}})
+        except NotFound:
+            pass  # the port has been deleted meanwhile
+        except Conflict:
+            continue
+        gone.append(each["port"])
+    return gone
+
+
+def show_ports(strays: Sequence[Mapping[str, Any]], console: Console, now: datetime | None = None) -> None:
+    """Print a line for each stray port, and the remedy for each reason."""
+    if not strays:
+        console.print("No stray ports: every port of a server is one of its interfaces.")
+        return
+    table = plain_table()
+    for name in ("Port", "Server", "Host", "Age", "By Kilonova", "Reason"):
+        table.add_column(name, overflow="fold")
+    for each in strays:
+        created = "yes" if each["created_by_kilonova"] else "no"
+        age = _age(each["created_at"], now or datetime.now(UTC))
+        table.add_row(each["port"], each["server"], each["host"] or "", age, created, each["reason"])
+    console.print(table)
+    for reason in sorted({each["reason"] for each in strays}):
+        these = [each for each in strays if each["reason"] == reason]
+        console.print()
+        console.print(Text(f"{reason}: {counted(len(these), 'port')}", style="yellow"))
+        console.print(Text(f"{these[0]['what']} {these[0]['remedy']}"))
+
+
+def _age(created_at: str | None, now: datetime) -> str:
+    if created_at is None:
+        return ""
+    days, rest = divmod(int((now - datetime.fromisoformat(created_at)).total_seconds()), 86400)
+    clock = f"{rest // 3600}:{rest // 60 % 60:02}:{rest % 60:02}"
+    return f"{days} d {clock}" if days else clock

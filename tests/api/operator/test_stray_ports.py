@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operator API about stray ports, in front of a whole control process with a network service."""
+
+import pytest
+
+from kilonova.identifiers import new_uuid
+from kilonova.network.port_owner import mark_of
+from support.control import Control
+from support.fake_neutron import Fault
+
+
+@pytest.fixture
+def late(networked_control: Control) -> str:
+    """A port that the network service created after the delete of its server."""
+    control, neutron = networked_control, networked_control.neutron
+    network = neutron.make_network(project_id="wonder")
+    server = str(control.boot(networks=[{"uuid": network}])["id"])
+    assert control.member.delete(f"/servers/{server}").status == 204
+    control.settle()
+    owned = {"device_id": server, "device_owner": "compute:nova", "description": mark_of(server)}
+    return str(neutron.create("ports", {"network_id": network, "project_id": "wonder", **owned})["id"])
+
+
+def test_a_late_port_is_listed_and_deleted(networked_control: Control, late: str) -> None:
+    operator = networked_control.operator
+    (stray,) = operator.get("/stray-ports").body["stray_ports"]
+    assert (stray["port"], stray["reason"], stray["removable"]) == (late, "deleted", True)
+    assert "was deleted" in stray["what"]
+    assert operator.post("/stray-ports/remove", {"remove": {"port": late}}).status == 204
+    assert operator.get("/stray-ports").body == {"stray_ports": []}
+    assert operator.post("/stray-ports/remove", {"remove": {"port": late}}).status == 404
+    assert operator.post("/stray-ports/remove", {"remove": {"port": "x"}}).status == 400
+
+
+def test_a_port_of_another_cloud_is_kept(networked_control: Control) -> None:
+    neutron, device = networked_control.neutron, new_uuid()
+    network = neutron.make_network()
+    owned = {"device_id": device, "device_owner": "compute:nova", "description": mark_of(device)}
+    port = neutron.create("ports", {"network_id": network, **owned})["id"]
+    assert networked_control.operator.post("/stray-ports/remove", {"remove": {"port": port}}).status == 409
+
+
+def test_without_an_answer_of_the_network_service(networked_control: Control, control: Control) -> None:
+    networked_control.neutron.faults.plan("GET ports", Fault.LOST)
+    assert networked_control.operator.get("/stray-ports").status == 503
+    assert control.operator.get("/stray-ports").status == 409
