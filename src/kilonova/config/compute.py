@@ -7,6 +7,9 @@ from typing import Annotated, ClassVar
 
 from kilonova.config.option import Option
 
+#: Values of ``servicegroup_driver`` that name no external class.
+HEARTBEATS, MEMCACHED = "db", "mc"
+
 
 @dataclass(frozen=True, slots=True)
 class ComputeSettings:
@@ -40,6 +43,13 @@ class ComputeSettings:
         int,
         Option("Seconds without a heartbeat after which a service counts as down.", name="service_down_time", min=1),
     ] = 60
+    servicegroup_driver: Annotated[
+        str,
+        Option(
+            f"Source of the states of hosts, besides heartbeats: none ({HEARTBEATS}), or an external class that "
+            "declares hosts down: its dotted path, or an entry point of kilonova.servicegroup.drivers."
+        ),
+    ] = HEARTBEATS
     report_interval_s: Annotated[
         int, Option("Seconds between two heartbeats of an agent.", name="report_interval", min=1)
     ] = 10

@@ -27,7 +27,6 @@ INEFFECTIVE: Mapping[str, tuple[cfg.Opt, ...]] = {
     "DEFAULT": (
         cfg.StrOpt("scheduler_host_manager", help=_REMOVED),
         cfg.StrOpt("scheduler_json_config_location", help=_REMOVED),
-        cfg.StrOpt("servicegroup_driver", default="db", help="service liveness is always read from the database."),
         cfg.IntOpt("scheduler_instance_sync_interval", default=120, help=_EXACT),
         cfg.IntOpt("volume_usage_poll_interval", default=0, help="there is no volume service."),
         cfg.IntOpt("instance_delete_interval", default=300, help=_RETRIED),

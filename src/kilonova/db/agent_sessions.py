@@ -114,13 +114,14 @@ class HostAgent:
     """A compute service with the process that runs its agent, if that process is known.
 
     ``agent``: the name of an agent process that is reached through the broker; None for an agent inside a control
-    process.
+    process. ``declared_down``: whether the service-group driver declares the host down.
     ``message_version``: the newest version of the messages that the process understands.
     """
 
     host: str
     disabled: bool
     forced_down: bool
+    declared_down: bool
     process: str | None
     agent: str | None
     machine: str | None
@@ -136,6 +137,7 @@ _HOST_AGENTS = (
         _S.host,
         _S.disabled,
         _S.forced_down,
+        sa.func.coalesce(_S.declared_down, sa.false()).label("declared_down"),
         _A.process,
         _P.agent,
         _P.machine,

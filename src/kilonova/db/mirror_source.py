@@ -181,7 +181,7 @@ def _services(connection: Connection, names: _Names) -> Iterator[Change]:
         service.host,
         service.disabled,
         service.disabled_reason,
-        service.forced_down,
+        sa.or_(service.forced_down, sa.func.coalesce(service.declared_down, sa.false())),
         service.created_at,
     )
     computes = sa.select(*columns).where(service.binary == COMPUTE)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Services by host: their rows, and the state that operators set (disabled, forced down)."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -155,6 +155,39 @@ def update(
     return changed
 
 
+def declaration_changes(connection: Connection, down: Collection[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the hosts to declare down, and those to declare up again, if exactly ``down`` are to be declared down.
+
+    A host with guests of evacuated servers stays down until its agent has removed them.
+    """
+    table = t.services.c
+    declared_now = sa.select(table.host).where(table.binary == COMPUTE, table.declared_down.is_(True))
+    before = set(connection.execute(declared_now).scalars())
+    came = sorted(before.difference(down))
+    kept = {evacuation.source_host for evacuation in server_migrations.evacuated_from(connection, came)}
+    gone: list[str] = []
+    for some in _pieces(sorted(set(down) - before)):
+        gone += connection.execute(sa.select(table.host).where(table.binary == COMPUTE, table.host.in_(some))).scalars()
+    return tuple(sorted(gone)), tuple(host for host in came if host not in kept)
+
+
+def declare_down(tx: Transaction, down: Collection[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Declare exactly the hosts ``down`` as down. Returns as :func:`declaration_changes`."""
+    gone, back = declaration_changes(tx.connection, down)
+    table = t.services.c
+    for hosts, is_down in ((gone, True), (back, None)):
+        for some in _pieces(hosts):
+            named = sa.and_(table.binary == COMPUTE, table.host.in_(some))
+            tx.execute(sa.update(t.services).where(named).values(declared_down=is_down))
+            for service in computes_of(tx.connection, some).values():
+                _log(tx, service)
+    return gone, back
+
+
+def _pieces(hosts: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (hosts[start : start + _NAMED_TOGETHER] for start in range(0, len(hosts), _NAMED_TOGETHER))
+
+
 def mark_providers(tx: Transaction, host: str, *, disabled: bool) -> None:
     """Add COMPUTE_STATUS_DISABLED to the providers of ``host``, or remove it if not ``disabled``. Idempotent."""
     trait_id = tx.execute(sa.select(t.traits.c.id).where(t.traits.c.name == node_reports.STATUS_DISABLED)).scalar_one()
@@ -209,7 +242,7 @@ def as_change(service: Service) -> LoggedService:
     return LoggedService(
         disabled=service.disabled,
         reason=service.disabled_reason,
-        forced_down=service.forced_down,
+        forced_down=service.forced_down or service.declared_down,
         created=epoch(service.created_at),
     )
 
@@ -232,7 +265,7 @@ def _read(connection: Connection, statement: sa.Select[Any]) -> tuple[Service, .
     machines = host_agents.machines(connection) if any(row["binary"] != COMPUTE for row in rows) else {}
     found = []
     for row in rows:
-        values = dict(row)
+        values = {**row, "declared_down": bool(row["declared_down"])}
         up, last_seen_at = values.pop("up"), values.pop("last_seen_at")
         if row["binary"] != COMPUTE:
             up, last_seen_at = machines.get(row["host"], (False, None))

@@ -26,6 +26,7 @@ class Service:
 
     ``process_is_up``: whether the process that runs the service is considered up. A process may be considered up for
     some time after its lease has expired. ``last_seen_at``: time of the last heartbeat of that process.
+    ``declared_down``: whether the service-group driver declares the host down.
     """
 
     id: int
@@ -39,11 +40,12 @@ class Service:
     last_seen_at: datetime | None = None
     created_at: datetime | None = None
     updated_at: datetime | None = None
+    declared_down: bool = False
 
     @property
     def is_up(self) -> bool:
-        """True if the process is up and the service is not forced down."""
-        return self.process_is_up and not self.forced_down
+        """True if the process is up, and the service is neither forced nor declared down."""
+        return self.process_is_up and not (self.forced_down or self.declared_down)
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,8 @@ def _image_view(image: CachedImage) -> dict[str, Any]:
 def _view(row: HostAgent, nodes: Sequence[ComputeNode]) -> dict[str, Any]:
     return {
         "host": row.host,
-        "state": "up" if row.up and not row.forced_down else "down",
+        "state": "up" if row.up and not (row.forced_down or row.declared_down) else "down",
+        "declared_down": bool(row.declared_down),
         "status": "disabled" if row.disabled else "enabled",
         "agent": row.agent,
         "process": row.process,

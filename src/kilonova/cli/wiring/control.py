@@ -30,6 +30,7 @@ from kilonova.cli.wiring.metrics_listener import serve_metrics
 from kilonova.cli.wiring.network import network_client
 from kilonova.cli.wiring.quota_drivers import limit_source
 from kilonova.cli.wiring.rules import load_rules
+from kilonova.cli.wiring.service_group import host_states
 from kilonova.cli.wiring.simulated_hosts import folder_of, hosts_of, scenario_of
 from kilonova.compute.power_reports import PowerReports
 from kilonova.compute.report_timer import ReportTimer
@@ -103,10 +104,11 @@ def start_control_process(settings: Settings, parts: Parts | None = None) -> Con
     rules = parts.rules or load_rules(settings)  # load the rules first, because their plug-ins declare further options
     policy = policy_of(settings.conf)
     session = parts.image_session or image_session(settings)
+    states = parts.host_states or host_states(settings)
     for sentence in ineffective_options(settings.conf, settings.scheduler):
         LOG.warning("%s", sentence)
     network = parts.network or network_client(settings)
-    parts = replace(parts, rules=rules, image_session=session, network=network)
+    parts = replace(parts, rules=rules, image_session=session, network=network, host_states=states)
     while True:
         try:
             return _start(settings, policy, parts)

@@ -29,6 +29,7 @@ from kilonova.conductor.guest_data.image_keeper import ImageKeeper
 from kilonova.conductor.guest_data.vendor_data import vendor_data_of
 from kilonova.conductor.hosts.agent_directory import AgentDirectory
 from kilonova.conductor.hosts.agent_questions import QuestionLimits
+from kilonova.conductor.hosts.service_group import DeclaredHosts, HostStates
 from kilonova.conductor.hosts.service_liveness import ServiceLiveness
 from kilonova.conductor.hosts.service_registration import register_services
 from kilonova.conductor.periodic.keep_alive import KeepAlive
@@ -76,7 +77,7 @@ class Parts:
 
     ``connect``: replaces the connection to the broker; if it is set, the agent directory does not poll the database.
     ``image_session``: session of Kilonova's own user at the image service; without a session, hosts get no image data.
-    ``network``: replaces the client of the network service.
+    ``network``: replaces the client of the network service. ``host_states``: the service-group driver.
     ``image_keeper``: replaces the image client of Kilonova's own user; ``transfers``: replaces HTTP between hosts and
     control processes. ``sinks``: replace the configured destinations of notifications. ``piece``: maximum number of
     servers claimed in one transaction.
@@ -94,6 +95,7 @@ class Parts:
     image_session: Any = None
     image_keeper: ImageKeeper | None = None
     network: NetworkClient | None = None
+    host_states: HostStates | None = None
     transfers: ImageTransfers | None = None
     decision_lock: AbstractContextManager[Any] | None = None
     rng: np.random.Generator = field(default_factory=np.random.default_rng)
@@ -194,7 +196,7 @@ def start_core(
         rules=rules,
         claimer=claimer,
         conductor=conductor,
-        upkeep=keep_alive(conductor, bus, settings.compute, announce),
+        upkeep=keep_alive(conductor, bus, settings.compute, announce, base.parts.host_states),
         bus=bus,
         agents=agents,
         resumed=resumed,
@@ -307,9 +309,19 @@ def _conductor(
 
 
 def keep_alive(
-    conductor: Conductor, bus: ConductorBus, compute: ComputeSettings, announce: Callable[[], None]
+    conductor: Conductor,
+    bus: ConductorBus,
+    compute: ComputeSettings,
+    announce: Callable[[], None],
+    states: HostStates | None = None,
 ) -> KeepAlive:
-    """Return the task that renews the lease of a control process, without starting it."""
+    """Return the task that renews the lease of a control process, without starting it.
+
+    ``states``: the service-group driver; without one, earlier declarations are withdrawn.
+    """
+    declared = DeclaredHosts(conductor.database, states)
+    if states is None:
+        declared.look()
     down_time = timedelta(seconds=compute.service_down_time_s)
     return KeepAlive(
         conductor.database,
@@ -319,6 +331,7 @@ def keep_alive(
         conductor.claimer,
         conductor.heartbeats,
         ServiceLiveness(conductor.database, down_time, listener=conductor.owner, hears=lambda: bus.hears_agents),
+        None if states is None else declared,
         announce=announce,
         report_interval_s=compute.report_interval_s,
     )

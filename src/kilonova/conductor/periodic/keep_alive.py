@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from kilonova.claims.claimer import Claimer
 from kilonova.conductor.hosts.heartbeats import WRITTEN_EVERY_S, Heartbeats
+from kilonova.conductor.hosts.service_group import DeclaredHosts
 from kilonova.conductor.hosts.service_liveness import ServiceLiveness
 from kilonova.conductor.workflow_engine.process_lease import ProcessLease
 from kilonova.conductor.workflow_engine.runner import Runner
@@ -32,7 +33,8 @@ class KeepAlive(PeriodicPart):
     """Threads that renew the lease of a control process, retry broken steps and write heartbeats.
 
     ``claimer``: the claimer, whose mirror is made to follow the changes of other processes. ``heartbeats``: heartbeats
-    of agent processes. ``liveness``: marks silent processes as down. ``announce``: makes the agents of this process
+    of agent processes. ``liveness``: marks silent processes as down. ``declared``: writes which hosts the
+    service-group driver declares down; None without a driver. ``announce``: makes the agents of this process
     report their guests. ``report_interval_s``: maximum interval of this process's heartbeats; a short lease shortens
     the interval.
     """
@@ -46,6 +48,7 @@ class KeepAlive(PeriodicPart):
         claimer: Claimer,
         heartbeats: Heartbeats,
         liveness: ServiceLiveness,
+        declared: DeclaredHosts | None,
         *,
         announce: Callable[[], None] = lambda: None,
         report_interval_s: float = 10.0,
@@ -99,6 +102,7 @@ class KeepAlive(PeriodicPart):
                     complaint="The liveness check failed",
                     from_start=True,
                 ),
+                *(() if declared is None else (_declarations(declared, liveness.look_every_s),)),
             ),
         )
 
@@ -148,3 +152,14 @@ class KeepAlive(PeriodicPart):
         if time.monotonic() >= self._next_renewal:
             self._next_renewal = time.monotonic() + self._renew_every_s
             self.renew()
+
+
+def _declarations(declared: DeclaredHosts, every_s: float) -> PeriodicThread:
+    return PeriodicThread(
+        "service group",
+        declared.look,
+        every_s,
+        description="Write which hosts the service-group driver declares down.",
+        complaint="The states of hosts were not written",
+        from_start=True,
+    )

@@ -159,6 +159,8 @@ services = _table(
     Column("disabled_reason", String(255)),
     Column("forced_down", Boolean, nullable=False),
     *_times(),
+    # Whether the service-group driver declares the host down; NULL: it does not.
+    Column("declared_down", Boolean),
     UniqueConstraint("host", "binary"),
 )
 

@@ -15,9 +15,7 @@ def test_the_image_beside_the_environment_is_used(tmp_path: Path) -> None:
 
 
 def test_without_the_image_the_error_names_the_command(tmp_path: Path) -> None:
-    with pytest.raises(
-        ConfigurationError, match=r"needs the image .network-guest/guest.*tools/network_guest\.sh$"
-    ):
+    with pytest.raises(ConfigurationError, match=r"needs the image .network-guest/guest.*tools/network_guest\.sh$"):
         linux_image(tmp_path / ".venv")
 
 
