@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 import requests
+from openstack.config.loader import OpenStackConfig
+from openstack.connection import Connection
 
 from support.stock_cloud import StockCloud
 from support.supervisor import Supervisor
@@ -80,6 +82,18 @@ def test_a_server_that_names_no_network_gets_addresses_of_both_versions_and_a_fl
     wait_until(lambda: floating in _fixed(stock, "first"), "the floating address to be shown", at_most_s=60)
     stock.do("server", "delete", "--wait", "first", cloud=DEMO)
     assert stock.show("port", "list", "--device-id", server["id"]) == []
+
+
+def test_the_cloud_layer_of_the_sdk_gives_a_server_a_floating_address(supervisor: Supervisor) -> None:
+    known = OpenStackConfig(config_files=[str(supervisor.folder / "clouds.yaml")], load_envvars=False)
+    with Connection(config=known.get_one(DEMO)) as cloud:
+        cloud.create_server("auto", image="tiny", flavor="m1.tiny", auto_ip=True, wait=True, timeout=60)
+        server = cloud.get_server("auto")
+        assert server.public_v4.startswith("172.24.4.")
+        assert server.private_v4.startswith("10.0.0.")
+        assert [each.floating_ip_address for each in cloud.list_floating_ips()] == [server.public_v4]
+        cloud.delete_server("auto", wait=True, timeout=60, delete_ips=True)
+        assert not cloud.list_floating_ips()
 
 
 def test_a_neutron_that_is_killed_is_started_again(supervisor: Supervisor) -> None:

@@ -23,6 +23,7 @@ from kilonova.errors import ConfigurationError, Unavailable
 
 #: This machine's address in the external network ``public``. Neutron's routers use it as their gateway.
 EXTERNAL_ADDRESS = "172.24.4.1"
+EXTERNAL_NETWORK = "172.24.4.0/24"
 _EXTERNAL = f"{EXTERNAL_ADDRESS}/24"
 _NAMESPACES = Path("/run/netns")
 _METADATA_OCTET = 169

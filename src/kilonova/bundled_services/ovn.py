@@ -16,8 +16,9 @@ import shutil
 import time
 from pathlib import Path
 
-from kilonova.bundled_services.host_network import HostNetwork, run
+from kilonova.bundled_services.host_network import EXTERNAL_NETWORK, HostNetwork, run
 from kilonova.bundled_services.libvirtd import GuestNetwork
+from kilonova.bundled_services.masquerade import Masquerade
 from kilonova.bundled_services.neutron_conf import EXTERNAL
 from kilonova.bundled_services.ovs_process import OvsProcess
 from kilonova.bundled_services.settings import MetadataSettings, OvnDatabases
@@ -58,12 +59,15 @@ class Ovn:
     """Open vSwitch and OVN of a cloud. Start them from the main thread: they die when the thread exits.
 
     ``folder``: data folder of the cloud. ``host``: name of the host of real guests, which Neutron binds ports to.
+    ``why_isolated``: after the start, the reason if guests reach no networks beyond this machine, else None.
     """
 
     def __init__(self, folder: Path, host: str) -> None:
         self.folder = folder.absolute() / "ovn"
         self.host = host
         self.network = HostNetwork(folder, host)
+        self._masquerade = Masquerade(self.network.external, EXTERNAL_NETWORK, self.folder / "uplinks")
+        self.why_isolated: str | None = None
         self._base = short_way(self.folder, len(_LONGEST))
         self._run = f"{self._base}/run"
         self.processes: tuple[OvsProcess, ...] = (
@@ -119,6 +123,7 @@ class Ovn:
             raise ConfigurationError(reason)
         self._make_folders()
         self.network.make()
+        self.why_isolated = self._masquerade.start()
         for name, schema in _SCHEMAS.items():
             _prepare(self.folder / f"{name}.db", schema)
         databases, others = self.processes[:3], self.processes[3:]
@@ -139,6 +144,7 @@ class Ovn:
         """Stop all processes, and remove the namespace unless guests run in it."""
         for process in reversed(self.processes):
             process.stop()
+        self._masquerade.stop()
         if not self.network.is_in_use():
             self.network.remove()
         if self._base != str(self.folder):

@@ -245,6 +245,8 @@ def _announce(plan: _Plan, cloud: Cloud, real: LibvirtSide | None, seconds: floa
     _say(_announcement(cloud, plan.options, seconds).text())
     if consoles is not None and consoles.lacks_novnc(plan.operator):
         _say("Browsers show consoles once noVNC is installed, on Debian and Ubuntu: apt-get install novnc")
+    if real is not None and real.ovn is not None and real.ovn.why_isolated is not None:
+        _say(f"Guests reach no networks beyond this machine: {real.ovn.why_isolated}")
     if real is not None and real.why_emulated is not None:
         _say(f"Guests are emulated, which is slow: KVM does not work here: {real.why_emulated}")
 
