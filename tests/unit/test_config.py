@@ -267,7 +267,7 @@ def test_the_broker_as_operators_write_it(tmp_path: Path) -> None:
     [
         ("transport_url = http://a:secret@r1", r"\[DEFAULT\] transport_url: The URL must begin with rabbit://"),
         ("transport_url = rabbit://a:secret@r1:port", r"The URL contains 'r1:port', which has an invalid port"),
-        ("transport_url = rabbit://a:secret@r1/v?ssl=1", r"set the options after .* in \[oslo_messaging_rabbit\]"),
+        ("transport_url = rabbit://a:secret@r1/v?ssl=1", r"set options in \[oslo_messaging_rabbit\]"),
         ("transport_url = rabbit://a@r1", "needs a password for each user"),
         ("[oslo_messaging_rabbit]\nssl_ca_file = /ca.pem", "ssl_ca_file needs ssl = true"),
         (

@@ -5,7 +5,7 @@
 """
 
 import dataclasses
-from collections.abc import Iterator
+from functools import cache
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, get_args, get_type_hints
 
 from oslo_config import cfg
@@ -35,14 +35,17 @@ class Setting(NamedTuple):
     required: bool
 
 
-def settings_of(section: type[Section]) -> Iterator[Setting]:
-    """Yield the settings of a section."""
+@cache
+def settings_of(section: type[Section]) -> tuple[Setting, ...]:
+    """Return the settings of a section."""
     hints = get_type_hints(section, include_extras=True)
+    found = []
     for item in dataclasses.fields(section):
         hint, option = get_args(hints[item.name])
         required = item.default is dataclasses.MISSING
         oslo = option.to_oslo(item.name, hint, None if required else item.default)
-        yield Setting(item.name, hint, option, option.group or section.GROUP, oslo, required)
+        found.append(Setting(item.name, hint, option, option.group or section.GROUP, oslo, required))
+    return tuple(found)
 
 
 def read_section(section: type[SomeSection], conf: Any) -> SomeSection:
