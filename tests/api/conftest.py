@@ -64,7 +64,8 @@ def operator(control: Control) -> Client:
 @pytest.fixture(scope="session")
 def identity(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Identity]:
     """A Keystone, which takes seconds to start: one for all modules that need a real one."""
-    with start_identity(tmp_path_factory.mktemp("identity") / "keystone") as started:
+    nested = {"UNIFIED_LIMIT__ENFORCEMENT_MODEL": "strict_two_level"}
+    with start_identity(tmp_path_factory.mktemp("identity") / "keystone", **nested) as started:
         yield started
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real Keystone for tests, with a token for every role in every scope."""
 
+import os
 import subprocess
 import sys
 import time
@@ -42,8 +43,11 @@ class Identity:
 
 
 @contextmanager
-def start_identity(folder: Path) -> Iterator[Identity]:
-    """Run Keystone in ``folder`` for the duration of the block."""
+def start_identity(folder: Path, **options: str) -> Iterator[Identity]:
+    """Run Keystone in ``folder`` for the duration of the block.
+
+    ``options``: options of Keystone, by the names of oslo.config's environment variables without ``OS_``.
+    """
     url = f"http://127.0.0.1:{free_port()}"
     admin, service = (
         Account("root", "secret-root", "admin", ("admin",)),
@@ -57,7 +61,8 @@ def start_identity(folder: Path) -> Iterator[Identity]:
     save(settings, folder / "settings.json")
     command = [sys.executable, "-m", "kilonova.bundled_services.keystone", "--settings", str(folder / "settings.json")]
     with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+        environment = os.environ | {f"OS_{name}": value for name, value in options.items()}
+        process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, env=environment)
     try:
         _wait(process, url, folder / "log")
         yield _people(f"{url}/v3", admin, service)

@@ -7,7 +7,7 @@ writes at a time (ADR 6), so a value that :func:`take` reads for a batch of requ
 each limit as a guard (ADR 11).
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +21,17 @@ from kilonova.db.core.statements import ManyRows, insert_missing
 from kilonova.db.core.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate, OverQuota
 from kilonova.model.instance import TaskState, VmState
-from kilonova.model.quota import COUNTED, DEFAULT_CLASS, Limits, QuotaRequest, Usage, room_for, shortage
+from kilonova.model.quota import (
+    COUNTED,
+    DEFAULT_CLASS,
+    Limits,
+    NestedLimits,
+    QuotaRequest,
+    QuotaTree,
+    Usage,
+    room_for,
+    shortage,
+)
 from kilonova.model.server_migration import MigrationType
 
 #: User id in the row of a whole project.
@@ -30,6 +40,7 @@ _Q = t.quotas.c
 _C = t.quota_classes.c
 _I = t.instances.c
 _ANY_AMOUNT = 2**62
+_NAMED_TOGETHER = 500
 
 _CLASS = sa.select(_C.limits).where(_C.class_name == sa.bindparam("class_name"))
 _DEFAULTS = sa.select(_C.limits).where(_C.class_name == DEFAULT_CLASS).scalar_subquery()
@@ -150,6 +161,16 @@ def usage_of(connection: Connection, project_id: str, user_id: str = EVERYBODY) 
     return Usage() if user_id == EVERYBODY else counted(connection, project_id, user_id)
 
 
+def usage_of_projects(connection: Connection, projects: Collection[str]) -> Usage:
+    """Return the stored usage of several projects together."""
+    found, names = Usage(), sorted(projects)
+    sums = [sa.func.coalesce(sa.func.sum(_Q[name]), 0) for name in COUNTED]
+    for start in range(0, len(names), _NAMED_TOGETHER):
+        some = _Q.project_id.in_(names[start : start + _NAMED_TOGETHER])
+        found += Usage(*map(int, connection.execute(sa.select(*sums).where(some, _Q.user_id == EVERYBODY)).one()))
+    return found
+
+
 def counted(connection: Connection, project_id: str, user_id: str = EVERYBODY) -> Usage:
     """Compute the usage of a project, or of a user in it, from its servers."""
     mine = sa.select(*_AMOUNTS).where(*_COUNTS, _I.project_id == project_id)
@@ -266,6 +287,8 @@ class _Ledger:
         self._defaults: Limits = configured
         self._accounts: dict[tuple[str, str], _Account] = {}
         self._members: dict[tuple[str, str], int] = {}
+        #: Name of a tree → usage of its projects before this transaction.
+        self._used_by_trees: dict[str, Usage] = {}
 
     def read(self, requests: Sequence[QuotaRequest]) -> None:
         projects = {request.project_id for request in requests}
@@ -297,12 +320,29 @@ class _Ledger:
             count = room_for(request.each, used, ceiling, count)
             if count < request.at_least:
                 return OverQuota(shortage(request.each, request.at_least, used, ceiling))
+        if isinstance(request.limits, NestedLimits):
+            tree = request.limits.tree
+            used = self._used_by(tree)
+            count = room_for(request.each, used, tree.limits, count)
+            if count < request.at_least:
+                return OverQuota(f"{shortage(request.each, request.at_least, used, tree.limits)} of {tree.name}")
         if request.group_uuid is not None and not self._join(request, request.group_uuid, count, limits):
             return OverQuota("Quota exceeded, too many servers in group")
         for account, ceiling in accounts:
             account.taken += request.each * count
             account.under = ceiling
         return count
+
+    def _used_by(self, tree: QuotaTree) -> Usage:
+        """Return the usage of all projects of a tree, including what this transaction has granted.
+
+        Only one transaction writes at a time, so no other one can add to this usage before the commit.
+        """
+        if tree.name not in self._used_by_trees:
+            self._used_by_trees[tree.name] = usage_of_projects(self._connection, tree.projects)
+        accounts = self._accounts.items()
+        mine = (each.taken for (project, user), each in accounts if user == EVERYBODY and project in tree.projects)
+        return sum(mine, self._used_by_trees[tree.name])
 
     def _join(self, request: QuotaRequest, group_uuid: str, count: int, limits: Limits) -> bool:
         """Count new members of a server group, unless they exceed the limit of members per group and user."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from kilonova.errors import Unavailable
-from kilonova.model.quota import NO_LIMITS, Limits
+from kilonova.model.quota import NO_LIMITS, Limits, NestedLimits, QuotaTree
 
 LOG = logging.getLogger(__name__)
 
@@ -59,19 +59,30 @@ class OutsideLimits:
         self.is_read_only = bool(getattr(driver, "is_read_only", True))
 
     def of_project(self, project_id: str) -> Limits | None:
-        return self._checked(lambda: self._driver.of_project(project_id))
+        return self._checked(lambda: self._of_project(project_id))
 
     def defaults(self) -> Limits | None:
-        return self._checked(self._driver.defaults)
+        return self._checked(lambda: _read(self._driver.defaults()))
 
-    def _checked(self, ask: Callable[[], Any]) -> Limits | None:
+    def _of_project(self, project_id: str) -> Limits | None:
+        limits = _read(self._driver.of_project(project_id))
+        find = getattr(self._driver, "tree_of", None)
+        said = None if limits is None or find is None else find(project_id)
+        if limits is None or said is None:
+            return limits
+        projects = frozenset(map(str, said["projects"])) | {project_id}
+        of_tree = _read(said["limits"]) or NO_LIMITS
+        return NestedLimits(limits, QuotaTree(str(said.get("name", "its parent")), projects, of_tree))
+
+    def _checked(self, ask: Callable[[], Limits | None]) -> Limits | None:
         try:
-            said = ask()
-            if said is None:
-                return None
-            return {**NO_LIMITS, **{str(name): int(limit) for name, limit in said.items()}}
+            return ask()
         except Unavailable:
             raise
         except Exception as error:  # an external driver may raise anything
             LOG.exception("Quota driver %s failed", self._name)
             raise Unavailable("The limits of the project are not available at present.") from error
+
+
+def _read(said: Any) -> Limits | None:
+    return None if said is None else {**NO_LIMITS, **{str(name): int(limit) for name, limit in said.items()}}

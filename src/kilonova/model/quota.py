@@ -23,6 +23,23 @@ NO_LIMITS: Limits = dict.fromkeys(RESOURCES, UNLIMITED)
 
 
 @dataclass(frozen=True, slots=True)
+class QuotaTree:
+    """Projects whose common usage is limited, such as all projects of a domain. ``name``: for error texts."""
+
+    name: str
+    projects: frozenset[str]
+    limits: Limits
+
+
+class NestedLimits(dict[str, int]):
+    """Limits of a project that belongs to a tree: the limits of the tree apply to the usage of all its projects."""
+
+    def __init__(self, limits: Limits, tree: QuotaTree) -> None:
+        super().__init__(limits)
+        self.tree = tree
+
+
+@dataclass(frozen=True, slots=True)
 class Usage:
     """Quota usage of servers, with the same names as the limits. Units: ``ram`` in MiB."""
 

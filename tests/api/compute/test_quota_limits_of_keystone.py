@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Unified limits, and projects that do not exist, with a real Keystone."""
+"""Unified limits, and projects that do not exist, with a real Keystone.
+
+Its enforcement model is strict_two_level.
+"""
 
 import shutil
 from collections import Counter
@@ -22,6 +25,8 @@ REGISTERED = {
     "servers": 3, "class:VCPU": -1, "class:MEMORY_MB": 64 * 5, "server_metadata_items": 1, "server_key_pairs": 2,
     "server_groups": 1, "server_group_members": 2,
 }  # fmt: skip
+#: Limits of the domain of both projects.
+TOGETHER = {"servers": 100, "class:MEMORY_MB": 64 * 100}
 
 
 @dataclass
@@ -45,6 +50,13 @@ class Keystone:
         ]
         self.call("POST", "limits", {"limits": rows})
 
+    def limit_domain(self, **limits: int) -> None:
+        """Change limits of the domain."""
+        for row in self.call("GET", "limits?domain_id=default")["limits"]:
+            if row["resource_name"] in limits:
+                changed = {"resource_limit": limits[row["resource_name"]]}
+                self.call("PATCH", f"limits/{row['id']}", {"limit": changed})
+
 
 @pytest.fixture(scope="module")
 def keystone(identity: Identity) -> Keystone:
@@ -55,6 +67,11 @@ def keystone(identity: Identity) -> Keystone:
         for name, limit in REGISTERED.items()
     ]
     made.call("POST", "registered_limits", {"registered_limits": rows})
+    of_domain = [
+        {"service_id": made.service, "domain_id": "default", "resource_name": name, "resource_limit": limit}
+        for name, limit in TOGETHER.items()
+    ]
+    made.call("POST", "limits", {"limits": of_domain})
     return made
 
 
@@ -112,6 +129,38 @@ def test_limits_of_keystone_are_in_force(cloud: Cloud, keystone: Keystone) -> No
     assert cloud.ask(ELSEWHERE, metadata={"a": "1", "b": "2"}).fault[1] == "Maximum number of metadata items exceeds 1"
     group = {"server_group": {"name": "g", "policy": "affinity"}}
     assert [cloud.client("member").post("/os-server-groups", group).status for _ in range(2)] == [200, 403]
+
+
+def test_the_limits_of_a_domain_hold_for_all_its_projects_together(cloud: Cloud, keystone: Keystone) -> None:
+    keystone.limit_domain(**{"class:MEMORY_MB": 64 * 6})
+    try:
+        with ThreadPoolExecutor(16) as pool:
+            ours = [pool.submit(cloud.ask) for _ in range(8)]
+            theirs = [pool.submit(cloud.ask, ELSEWHERE) for _ in range(8)]
+        statuses = Counter(each.result().status for each in (*ours, *theirs))
+        assert statuses == {202: 6, 403: 10}, "home alone could have 3 servers, and elsewhere 5"
+        refused = cloud.ask(ELSEWHERE) if accepted(theirs) < 5 else cloud.ask()
+        assert refused.fault[1].endswith("already used 384 of 384 ram of domain default")
+        wait_until_idle(cloud.process.database)
+        mine = next(each.result().body["server"]["id"] for each in (*ours, *theirs) if each.result().status == 202)
+        assert cloud.client("admin").delete(f"/servers/{mine}").status == 204
+        wait_until_idle(cloud.process.database)
+        again = cloud.ask(ELSEWHERE, min_count=1, max_count=5), cloud.ask(min_count=1, max_count=5)
+        assert sorted(each.status for each in again) == [202, 403]
+        assert used_memory(cloud) == 64 * 6
+    finally:
+        keystone.limit_domain(**TOGETHER)
+
+
+def accepted(asked: list[Any]) -> int:
+    """Return the number of accepted requests."""
+    return sum(each.result().status == 202 for each in asked)
+
+
+def used_memory(cloud: Cloud) -> int:
+    """Return the memory that both projects use, as GET /limits shows it."""
+    shown = [cloud.client("reader", project).get("/limits").body["limits"] for project in (HOME, ELSEWHERE)]
+    return sum(each["absolute"]["totalRAMUsed"] for each in shown)
 
 
 def test_limits_of_keystone_are_not_changed_here(cloud: Cloud) -> None:

@@ -22,7 +22,7 @@ from kilonova.errors import ConcurrentUpdate, OverQuota
 from kilonova.identifiers import new_uuid
 from kilonova.model.flavor import Flavor
 from kilonova.model.instance import Instance, VmState
-from kilonova.model.quota import NO_LIMITS, QuotaRequest, Usage
+from kilonova.model.quota import NO_LIMITS, NestedLimits, QuotaRequest, QuotaTree, Usage
 from support.control import start_control
 from support.waiting import wait_until_idle
 
@@ -92,6 +92,23 @@ def test_users_with_limits_of_their_own_are_counted_beside_their_project(databas
     database.write(lambda tx: quotas.delete_limits(tx, "p"))
     with database.read() as connection:
         assert quotas.stored(connection) == {("p", EVERYBODY): EACH * 2}
+
+
+def test_projects_of_a_tree_are_limited_together(database: Database) -> None:
+    projects = frozenset(f"p{number}" for number in range(1200))
+    nested = NestedLimits({**NO_LIMITS, "instances": 4}, QuotaTree("domain d", projects, {**NO_LIMITS, "cores": 18}))
+    asked = [replace(request(f"p{number}", at_most=3), limits=nested) for number in (0, 1199, 0, 7)]
+    other = request("elsewhere", at_most=9)
+    assert take(database, *asked[:2], other) == [3, 3, 9], "6 servers of 3 cores"
+    assert take(database, *asked[2:]) == ["cores", "cores"]
+    database.write(lambda tx: quotas.give_back(tx, "p1199", "u", EACH * 2))
+    assert take(database, asked[2], asked[3]) == [1, 1], "p0 has its fourth server, and one remains for p7"
+    with database.read() as connection:
+        assert quotas.usage_of_projects(connection, projects) == EACH * 6
+    message = database.write(lambda tx: quotas.take(tx, asked[:1], NO_LIMITS))[0]
+    assert str(message) == "Quota exceeded for instances: Requested 1, but already used 4 of 4 instances"
+    message = database.write(lambda tx: quotas.take(tx, asked[1:2], NO_LIMITS))[0]
+    assert str(message) == "Quota exceeded for cores: Requested 3, but already used 18 of 18 cores of domain d"
 
 
 def test_who_writes_beside_the_writer_cannot_be_overrun(database: Database) -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from kilonova.errors import Unavailable
 from kilonova.identity.limits import OutsideLimits, StoredLimits, Unlimited
-from kilonova.model.quota import NO_LIMITS
+from kilonova.model.quota import NO_LIMITS, NestedLimits, QuotaTree
 
 
 class Driver:
@@ -45,3 +45,19 @@ def test_a_driver_that_fails_makes_the_limits_unavailable(said: Any, caplog: pyt
 def test_a_driver_may_say_itself_that_it_is_unavailable() -> None:
     with pytest.raises(Unavailable, match="The billing system is down"):
         OutsideLimits(Driver(Unavailable("The billing system is down."))).of_project("p")
+
+
+def test_an_external_driver_may_nest_limits() -> None:
+    class Nested(Driver):
+        def tree_of(self, project_id: str) -> Any:
+            tree = {"name": "department 7", "projects": ["q"], "limits": {"cores": "30"}}
+            return {"p": tree, "bad": {"projects": 5, "limits": {}}}.get(project_id)
+
+    limits = OutsideLimits(Nested({"cores": 20}))
+    nested = limits.of_project("p")
+    assert isinstance(nested, NestedLimits)
+    assert nested == {**NO_LIMITS, "cores": 20}
+    assert nested.tree == QuotaTree("department 7", frozenset({"p", "q"}), {**NO_LIMITS, "cores": 30})
+    assert not isinstance(limits.of_project("alone"), NestedLimits)
+    with pytest.raises(Unavailable, match="not available"):
+        limits.of_project("bad")

@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 from keystoneauth1.exceptions import ConnectFailure
+from openstack.exceptions import NotFoundException
 
 from kilonova.errors import Unavailable
 from kilonova.identity.unified_limits import KeystoneLimits
-from kilonova.model.quota import NO_LIMITS
+from kilonova.model.quota import NO_LIMITS, NestedLimits
 
 
 class Keystone:
@@ -19,6 +20,9 @@ class Keystone:
         self.is_away = False
         self.found = [SimpleNamespace(id="nova-id")]
         self.wanted: dict[str, Any] = {}
+        self.model = "flat"
+        self.domains = {"default": ["rich", "poor"], "small": ["tiny"]}
+        self.read: list[str] = []
 
     def services(self, **wanted: Any) -> list[Any]:
         self.wanted = wanted
@@ -34,9 +38,39 @@ class Keystone:
         self.service = service
         return [_registered("servers", 10), _registered("class:VCPU", 20), _registered("volumes", 5)]
 
+    def get(self, path: str, params: Any = None) -> "Answer":
+        self.read.append(path)
+        if path == "/limits/model":
+            return Answer({"model": {"name": self.model}})
+        assert params["service_id"] == "nova-id"
+        own = {"small": 7}.get(params["domain_id"])
+        rows = [] if own is None else [{"resource_name": "class:VCPU", "resource_limit": own}]
+        return Answer({"limits": rows})
+
+    def get_project(self, project_id: str) -> Any:
+        for domain, names in self.domains.items():
+            if project_id in names:
+                return SimpleNamespace(domain_id=domain)
+        raise NotFoundException
+
+    def projects(self, *, domain_id: str) -> list[Any]:
+        return [SimpleNamespace(id=name) for name in self.domains[domain_id]]
+
     def limits(self, *, project_id: str, **_service: Any) -> list[Any]:
         own = {"rich": 1000}.get(project_id)
         return [] if own is None else [SimpleNamespace(resource_name="class:VCPU", resource_limit=own)]
+
+
+class Answer:
+    """An HTTP response."""
+
+    status_code = 200
+
+    def __init__(self, body: Any) -> None:
+        self._body = body
+
+    def json(self) -> Any:
+        return self._body
 
 
 def _registered(name: str, limit: int) -> Any:
@@ -59,6 +93,34 @@ def test_a_project_has_its_own_limit_or_the_registered_one_and_what_is_not_regis
     assert (poor["instances"], poor["ram"]) == (10, 0)
     assert poor.keys() == NO_LIMITS.keys()
     assert limits.defaults() == poor
+
+
+@pytest.mark.parametrize(("model", "is_nested"), [("flat", False), ("strict_two_level", True)])
+def test_the_enforcement_model_tells_whether_a_domain_limits_its_projects(
+    keystone: Keystone, model: str, is_nested: bool
+) -> None:
+    keystone.model = model
+    now = [0.0]
+    limits = KeystoneLimits(lambda: keystone, clock=lambda: now[0])
+    rich = limits.of_project("rich")
+    assert isinstance(rich, NestedLimits) == is_nested
+    assert limits.of_project("rich") is rich
+    assert not isinstance(limits.defaults(), NestedLimits)
+    assert not isinstance(limits.of_project("nobody"), NestedLimits)
+    if isinstance(rich, NestedLimits):
+        assert (rich["cores"], rich.tree.limits["cores"]) == (1000, 20)
+        assert (rich.tree.name, rich.tree.projects) == ("domain default", {"rich", "poor"})
+        tiny = limits.of_project("tiny")
+        assert isinstance(tiny, NestedLimits)
+        assert (tiny["cores"], tiny.tree.limits["cores"], tiny.tree.limits["ram"]) == (20, 7, 0)
+        keystone.domains["small"].append("new")
+        new = limits.of_project("new")
+        assert isinstance(new, NestedLimits)
+        assert new.tree.projects == {"tiny", "new"}
+    assert keystone.read.count("/limits/model") == 1
+    keystone.model = "strict_two_level"
+    now[0] = 60.0
+    assert isinstance(limits.of_project("poor"), NestedLimits)
 
 
 def test_limits_are_cached_for_some_seconds(keystone: Keystone) -> None:
