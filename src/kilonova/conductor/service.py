@@ -16,6 +16,7 @@ from kilonova.conductor.hosts.agent_questions import AgentQuestions, QuestionLim
 from kilonova.conductor.hosts.guest_reports import Reported
 from kilonova.conductor.hosts.heartbeats import Heartbeats
 from kilonova.conductor.hosts.host_registration import register_hosts
+from kilonova.conductor.hosts.refused_agents import RefusedAgents
 from kilonova.conductor.hosts.strays import Strays
 from kilonova.conductor.operations import Operations
 from kilonova.conductor.operations.new_servers import NewServers, ServerStore, build_row
@@ -38,7 +39,6 @@ from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
 from kilonova.db.host_agents import Process
 from kilonova.db.workflows import WorkflowRow
-from kilonova.errors import AgentTooOld
 from kilonova.identifiers import new_uuid
 from kilonova.lease import Lease
 from kilonova.messaging.bus import ConductorBus, DeclinedError, Sender
@@ -102,6 +102,7 @@ class Conductor:
     Attributes: ``operations``: actions on existing servers. ``runner``: runs the workflows.
     ``stuck``: operators' actions on stuck workflows. ``strays``: removal of stray guests by operators.
     ``process_lease``: the lease of this process. ``heartbeats``: heartbeats of agent processes.
+    ``refused_agents``: agents whose release is too old.
     """
 
     def __init__(
@@ -185,6 +186,7 @@ class Conductor:
             (lambda: True) if directory is None else directory.has_all,
             predecessors=predecessors,
         )
+        self.refused_agents = RefusedAgents()
         self.heartbeats = Heartbeats(database, self.lease.duration)
         self.questions = AgentQuestions(bus, owner, find_agent, limits_of_waits)
         self.operations = Operations(self._services, self.runner, self.questions, outcomes)
@@ -272,7 +274,7 @@ class Conductor:
         """
         process = self.process
         if sender.agent:
-            _require_recent(sender, message.release)
+            self.refused_agents.require_recent(sender, message.release, [report.host for report in message.reports])
             process = Process(message.session, message.machine, sender.agent, message.release, sender.version)
 
         def register(tx: Transaction) -> Reported:
@@ -316,12 +318,3 @@ class Conductor:
 
         self.heartbeats.heard(Session(message.session, sender.agent)).add_done_callback(written)
         return answer
-
-
-def _require_recent(sender: Sender, release: str) -> None:
-    """Raise AgentTooOld for an agent that is two or more releases older: such combinations are not tested."""
-    if sender.version < OLDEST:
-        raise AgentTooOld(
-            f"Agent {sender.agent} runs release {release or 'unknown'}, whose message version {sender.version} is too "
-            f"old: this release requires message version {OLDEST} or later. The agent has to be upgraded."
-        )

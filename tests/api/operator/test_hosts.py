@@ -9,8 +9,12 @@ from rich.console import Console
 import kilonova
 from kilonova.cli.cloud.printing import output_console
 from kilonova.cli.commands.agents_of_hosts import show_hosts
-from kilonova.messaging.codec import VERSION
+from kilonova.errors import AgentTooOld
+from kilonova.messaging.bus import Sender
+from kilonova.messaging.codec import OLDEST, VERSION
+from kilonova.messaging.messages import HostsStarted
 from kilonova.model.ability import Ability
+from kilonova.model.host import Capabilities, NodeReport
 from support.api_client import Client
 from support.control import Control, NewControl
 
@@ -49,6 +53,19 @@ def test_hosts_say_what_their_hypervisors_can_do_and_lack(
     told = capsys.readouterr().out.splitlines()
     assert "live-migrate" in next(line for line in told if line.startswith("other"))
     assert "migrate" not in next(line for line in told if line.startswith("able"))
+
+
+def test_an_agent_that_is_refused_is_shown_with_its_hosts(control: Control) -> None:
+    operator = control.operator
+    assert [each["refused"] for each in operator.get("/hosts").body["hosts"]] == [None, None]
+    report = NodeReport("node2", "node2", Capabilities(), ())
+    with pytest.raises(AgentTooOld):
+        control.process.conductor.answer(HostsStarted((report,), release="0.0.9"), Sender("rack1", OLDEST - 1))
+    first, second = operator.get("/hosts").body["hosts"]
+    assert first["refused"] is None
+    assert second["refused"].startswith("Agent rack1 runs release 0.0.9, whose message version 2 is too old")
+    (refused,) = operator.get("/health").body["health"]["refused_agents"]
+    assert (refused["agent"], refused["hosts"], refused["reason"]) == ("rack1", ["node2"], second["refused"])
 
 
 def test_hosts_come_in_pages(operator: Client) -> None:

@@ -7,6 +7,7 @@ import kilonova
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.operator.schemas.parameters import NO_QUERY
 from kilonova.api.policy import ADMIN, rule
+from kilonova.conductor.hosts.refused_agents import RefusedAgent
 from kilonova.db import schema, workflows
 from kilonova.errors import Unavailable
 from kilonova.periodic import TaskRun
@@ -30,6 +31,7 @@ def show_health(ctx: Context, request: Request) -> Reply:
         "read_only": reason is not None,
         "waiting_writes": backend.database.waiting_writes,
         "workflows": _unfinished(ctx),
+        "refused_agents": [_refused_view(each) for each in backend.conductor.refused_agents.list_all()],
         "periodic_tasks": [_task_view(run) for run in backend.health.tasks.runs()],
     }
     return Reply(200, {"health": body})
@@ -46,6 +48,17 @@ def _unfinished(ctx: Context) -> dict[str, object] | None:
         "unfinished": sum(each.workflows for each in counted),
         "stuck": sum(each.workflows for each in counted if each.stuck),
         "awaiting_hosts": [{"host": host, "workflows": count} for host, count in absent.items()],
+    }
+
+
+def _refused_view(refused: RefusedAgent) -> dict[str, object]:
+    return {
+        "agent": refused.agent,
+        "release": refused.release,
+        "message_version": refused.message_version,
+        "hosts": list(refused.hosts),
+        "reason": refused.reason,
+        "refused_at": _time(refused.refused_at),
     }
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Routes below /operator/v1/hosts: hosts with their agents and hypervisors, and the images that a host has cached."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kilonova.api.compute.links import next_link
@@ -11,6 +11,7 @@ from kilonova.api.operator.known_names import require_host
 from kilonova.api.operator.schemas import hosts as schemas
 from kilonova.api.operator.schemas.parameters import NO_QUERY
 from kilonova.api.policy import ADMIN, rule
+from kilonova.conductor.hosts.refused_agents import RefusedAgent
 from kilonova.db import agent_sessions, compute_nodes
 from kilonova.db.agent_sessions import HostAgent
 from kilonova.errors import NotFound
@@ -34,7 +35,8 @@ def list_hosts(ctx: Context, request: Request) -> Reply:
         require_host(connection, "host", host)
         rows = agent_sessions.list_page(connection, host=host, limit=limit + 1, marker=request.param("marker"))
         nodes = compute_nodes.list_by_hosts(connection, [row.host for row in rows[:limit]])
-    body: dict[str, Any] = {"hosts": [_view(row, nodes.get(row.host, ())) for row in rows[:limit]]}
+    refused = ctx.backend.conductor.refused_agents.by_host()
+    body: dict[str, Any] = {"hosts": [_view(row, nodes.get(row.host, ()), refused) for row in rows[:limit]]}
     if limit and len(rows) > limit:
         body["hosts_links"] = [next_link(request, rows[limit - 1].host)]
     return Reply(200, body)
@@ -62,7 +64,7 @@ def _image_view(image: CachedImage) -> dict[str, Any]:
     }
 
 
-def _view(row: HostAgent, nodes: Sequence[ComputeNode]) -> dict[str, Any]:
+def _view(row: HostAgent, nodes: Sequence[ComputeNode], refused: Mapping[str, RefusedAgent]) -> dict[str, Any]:
     return {
         "host": row.host,
         "state": "up" if row.up and not (row.forced_down or row.declared_down) else "down",
@@ -74,6 +76,7 @@ def _view(row: HostAgent, nodes: Sequence[ComputeNode]) -> dict[str, Any]:
         "release": row.release_version,
         "message_version": row.message_version,
         "last_seen_at": stored_time(row.last_seen_at),
+        "refused": refused[row.host].reason if row.host in refused else None,
         "hypervisors": [_hypervisor_view(node) for node in nodes],
     }
 

@@ -42,5 +42,7 @@ def show_hosts(answer: Mapping[str, Any], console: Console) -> None:
             ", ".join(sorted({ability for hypervisor in each["hypervisors"] for ability in hypervisor["lacks"]})),
         )
     console.print(table)
+    for reason in dict.fromkeys(each["refused"] for each in found if each.get("refused")):
+        console.print(Text(reason, style="red"), soft_wrap=True)
     if answer.get("hosts_links"):
         console.print(f"Show more with --marker {found[-1]['host']}")

@@ -35,6 +35,12 @@ def test_each_lacking_ability_is_named_once_and_times_have_no_fractions() -> Non
     assert lines[-1].endswith("--marker node2")
 
 
+def test_a_refused_agent_is_explained_once() -> None:
+    refused = {**HOST, "refused": "Agent rack1 is too old."}
+    lines = printed({"hosts": [refused, {**refused, "host": "node3"}, INSIDE]})
+    assert lines.count("Agent rack1 is too old.") == 1
+
+
 def test_a_cloud_without_hosts_has_no_table() -> None:
     assert printed({"hosts": []}) == ["There are no hosts."]
 

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Agents whose release is too old, so that this process refuses their registration."""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from kilonova.clock import utc_now
+from kilonova.errors import AgentTooOld
+from kilonova.messaging.bus import Sender
+from kilonova.messaging.codec import OLDEST
+
+#: A refused agent tries again every few seconds; after this time without a try it no longer runs.
+_KEPT = timedelta(minutes=10)
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedAgent:
+    """A refused agent with its hosts. ``reason``: for operators. ``refused_at``: the last refusal, by this machine."""
+
+    agent: str
+    release: str | None
+    message_version: int
+    hosts: tuple[str, ...]
+    reason: str
+    refused_at: datetime
+
+
+class RefusedAgents:
+    """The refused agents of one control process. There are at most as many as enrolled agents."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._found: dict[str, RefusedAgent] = {}
+
+    def require_recent(self, sender: Sender, release: str, hosts: Sequence[str]) -> None:
+        """Check the registration of an agent with these hosts. Raises: AgentTooOld.
+
+        Agents that are two or more releases old are refused, because such combinations are not tested.
+        """
+        if sender.version >= OLDEST:
+            with self._lock:
+                self._found.pop(sender.agent, None)
+            return
+        reason = (
+            f"Agent {sender.agent} runs release {release or 'unknown'}, whose message version {sender.version} is too "
+            f"old: this release requires message version {OLDEST} or later. The agent has to be upgraded."
+        )
+        now = utc_now()
+        refused = RefusedAgent(sender.agent, release or None, sender.version, tuple(sorted(set(hosts))), reason, now)
+        with self._lock:
+            self._found[sender.agent] = refused
+        raise AgentTooOld(reason)
+
+    def list_all(self) -> tuple[RefusedAgent, ...]:
+        """Return the agents that were refused recently, by name."""
+        since = utc_now() - _KEPT
+        with self._lock:
+            self._found = {name: each for name, each in self._found.items() if each.refused_at > since}
+            return tuple(self._found[name] for name in sorted(self._found))
+
+    def by_host(self) -> dict[str, RefusedAgent]:
+        """Return host → the refused agent that serves it."""
+        return {host: each for each in self.list_all() for host in each.hosts}
