@@ -2,10 +2,10 @@
 """Builds of servers with a network and without one, in turn: time, CPU time and requests to Neutron.
 
 The control process runs in the benchmark's own process, with simulated hosts, SQLite and a Neutron that answers at
-once. A round builds some servers without networks one by one, then as many with one known network; the servers are
-deleted between the rounds. The ratio is the median of the ratios of the rounds.
+once. Each pair is a request for servers without networks and one with one known network, in changing order. The ratio
+is that of the medians, and for comparison that of the lower quartiles.
 
-    python -m benchmarks networks [-- ROUNDS [SERVERS]]
+    python -m benchmarks networks [-- PAIRS]
 """
 
 import logging
@@ -27,7 +27,9 @@ from kilonova.cli.wiring.core import Parts
 from kilonova.config.load import load_settings
 from kilonova.network.cached_client import CachedClient
 
-ROUNDS, SERVERS, TOGETHER = 15, 40, 100
+PAIRS, TOGETHER, PAIRS_TOGETHER = 300, 100, 5
+#: Servers that exist at once at most, in requests for one server.
+_KEPT = 50
 GOAL = 1.3
 _SCENARIO = "images: [{name: cirros}]\nhosts: [{name: node, count: 20, vcpus: 64, memory_mib: 262144}]\n"
 _LOG = "kilonova.conductor.workflow_engine.server_log"
@@ -96,19 +98,18 @@ class Bench:
         flavor = {"name": "m1.tiny", "id": "1", "ram": 512, "vcpus": 1, "disk": 1}
         self._client.post("/flavors", {"flavor": flavor})
 
-    def build(self, networks: Any, requests: int, servers: int = 1) -> Cost:
-        """Send requests one by one, each when the servers of the last one are active; return the cost of a server."""
+    def build(self, networks: Any, servers: int = 1) -> Cost:
+        """Send a request, and wait until its servers are active; return the cost of each."""
         asked = {"name": "one", "imageRef": image_id("cirros"), "flavorRef": "1", "networks": networks}
         body = {"server": asked if servers == 1 else {**asked, "min_count": servers}}
         began, used = time.perf_counter(), time.process_time()
-        for _ in range(requests):
-            self._built.expect(servers)
-            answer = self._client.post("/servers", body)
-            if answer.status != 202:
-                raise SystemExit(answer.raw.decode())
-            self._built.wait()
+        self._built.expect(servers)
+        answer = self._client.post("/servers", body)
+        if answer.status != 202:
+            raise SystemExit(answer.raw.decode())
+        self._built.wait()
         took, used = time.perf_counter() - began, time.process_time() - used
-        return Cost(took / requests / servers, used / requests / servers)
+        return Cost(took / servers, used / servers)
 
     def delete_all(self) -> None:
         for server in self._client.get("/servers").body["servers"]:
@@ -116,45 +117,47 @@ class Bench:
         wait_until_idle(self._process.database)
 
 
-def compare(bench: Bench, rounds: int, requests: int, servers: int) -> tuple[list[Cost], list[Cost]]:
-    """Return the costs of a server without networks and with one, in each round."""
-    bare, networked = [], []
-    for number in range(rounds + 1):  # the first round is not counted
-        pair: dict[bool, Cost] = {}
+def compare(bench: Bench, pairs: int, servers: int) -> tuple[list[Cost], list[Cost]]:
+    """Return the costs of servers without networks and with one. The first pairs are not counted."""
+    costs: dict[bool, list[Cost]] = {False: [], True: []}
+    every = max(_KEPT // (2 * servers), 1)
+    for number in range(pairs + every):
         for has_network in (False, True) if number % 2 else (True, False):
-            pair[has_network] = bench.build([{"uuid": NETWORK}] if has_network else "none", requests, servers)
+            costs[has_network].append(bench.build([{"uuid": NETWORK}] if has_network else "none", servers))
+        if number % every == every - 1:
             bench.delete_all()
-        if number:
-            bare.append(pair[False])
-            networked.append(pair[True])
-    return bare, networked
+    bench.delete_all()
+    return costs[False][every:], costs[True][every:]
 
 
 def show(name: str, bare: Sequence[Cost], networked: Sequence[Cost]) -> None:
-    print(f"{name}:")
+    print(f"{name}, {len(bare)} pairs:")
     for place, kind in enumerate(Cost._fields):
-        without, with_one = ([cost[place] * 1e3 for cost in costs] for costs in (bare, networked))
-        ratios = sorted(b / a for a, b in zip(without, with_one, strict=True))
+        low, middle = ([_quartile(costs, place, part) for costs in (bare, networked)] for part in (1, 2))
         print(
-            f"  {kind:<5} without {statistics.median(without):6.2f} ms, with a network "
-            f"{statistics.median(with_one):6.2f} ms, ratio {statistics.median(ratios):5.2f} "
-            f"({ratios[0]:.2f} - {ratios[-1]:.2f}), of the fastest {min(with_one) / min(without):5.2f}  "
-            f"(goal <= {GOAL:g})",
+            f"  {kind:<5} without {middle[0]:6.2f} ms, with a network {middle[1]:6.2f} ms, ratio "
+            f"{middle[1] / middle[0]:5.2f}, of the lower quartiles {low[1] / low[0]:5.2f} (goal <= {GOAL:g})",
             flush=True,
         )
 
 
+def _quartile(costs: Sequence[Cost], place: int, part: int) -> float:
+    """Return a quartile of the time or the CPU time. Units: milliseconds."""
+    values = [cost[place] * 1e3 for cost in costs]
+    return values[0] if len(values) == 1 else statistics.quantiles(values, n=4, method="inclusive")[part - 1]
+
+
 def main(options: Sequence[str] = ()) -> None:
-    rounds = int(options[0]) if options else ROUNDS
-    requests = int(options[1]) if len(options) > 1 else SERVERS
+    pairs = int(options[0]) if options else PAIRS
     stub = StubNeutron()
     with running(CachedClient(stub, extensions_s=_EXTENSIONS_S)) as process:
         bench = Bench(process)
-        show("one server, POST to ACTIVE", *compare(bench, rounds, requests, 1))
-        show(f"{TOGETHER} servers of one request, per server", *compare(bench, max(rounds // 3, 1), 1, TOGETHER))
+        show("one server, POST to ACTIVE", *compare(bench, pairs, 1))
+        show(f"{TOGETHER} servers of one request, per server", *compare(bench, min(pairs, PAIRS_TOGETHER), TOGETHER))
         stub.requests.clear()
-        bench.build([{"uuid": NETWORK}], requests)
-        counted = ", ".join(f"{name} {count / requests:.2f}" for name, count in sorted(stub.requests.items()))
+        for _ in range(TOGETHER):
+            bench.build([{"uuid": NETWORK}])
+        counted = ", ".join(f"{name} {count / TOGETHER:.2f}" for name, count in sorted(stub.requests.items()))
         print(f"requests to Neutron for one server: {counted}")
 
 

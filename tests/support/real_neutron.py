@@ -25,10 +25,11 @@ _NO_ONE = Account("neutron", "", "service", ())
 
 @dataclass(frozen=True)
 class RealNeutron:
-    """Running Neutron. ``url``: its endpoint, without ``/v2.0``."""
+    """Running Neutron. ``url``: its endpoint, without ``/v2.0``. ``pid``: id of its process."""
 
     url: str
     folder: Path
+    pid: int
 
 
 @contextmanager
@@ -43,7 +44,7 @@ def start_neutron(folder: Path, module: str = "kilonova.bundled_services.neutron
     command = [neutron_python(), "-m", module, "--settings", f"{folder}/settings.json"]
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, env=_environment())
-    neutron = RealNeutron(f"http://{LOOPBACK}:{settings.port}", folder)
+    neutron = RealNeutron(f"http://{LOOPBACK}:{settings.port}", folder, process.pid)
     try:
         _wait(process, neutron.url, folder / "log")
         yield neutron

@@ -268,6 +268,13 @@ class Claimer:
         ports = ", ".join(network.port_id for network in spec.networks)
         raise NoValidHost(f"The host of the server cannot give the resources that port {ports} requests.")
 
+    def zone_of(self, host: str) -> str | None:
+        """Return the availability zone of a host that was claimed, or None. It cannot change while servers are there.
+
+        Raises: Unavailable.
+        """
+        return self._mirror.zone_of(host)
+
     @property
     def calls_foreign_driver(self) -> bool:
         """True if :meth:`place` calls a third-party scheduler driver. A call may take seconds."""

@@ -2,11 +2,10 @@
 """Index of availability zones, hosts and nodes by the names that requests use."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kilonova.mirror.host_columns import HostColumns
-from kilonova.model.aggregate import Aggregate
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +23,8 @@ class HostDirectory:
     zone_of_host: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, columns: HostColumns, aggregates: Iterable[Aggregate]) -> "HostDirectory":
-        """Build the index from the present columns and aggregates."""
-        zone_of = {
-            host: each.availability_zone
-            for each in aggregates
-            if each.availability_zone is not None
-            for host in each.hosts
-        }
+    def of(cls, columns: HostColumns, zone_of: Mapping[str, str]) -> "HostDirectory":
+        """Build the index from the present columns. ``zone_of``: host → zone."""
         zones: dict[str | None, bool] = {}
         for host, is_enabled in columns.services():
             zone = zone_of.get(host)

@@ -133,6 +133,11 @@ class Mirror:
         with self.lock:
             return self._loaded().directory()
 
+    def zone_of(self, host: str) -> str | None:
+        """Return the availability zone of a host, at the mirror's present ``seq``; None if the host is in no zone."""
+        with self.lock:
+            return self._loaded().zones().get(host)
+
     def hosts(self) -> HostTable:
         """Return the hosts at the mirror's present ``seq``, assumed claims included."""
         with self.lock:

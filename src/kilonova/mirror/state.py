@@ -93,6 +93,7 @@ class MirrorState:
     _layout: Layout | None = None
     _service_facts: ServiceFacts | None = None
     _aggregate_index: AggregateIndex | None = None
+    _zones: Mapping[str, str] | None = None
     _directory: HostDirectory | None = None
 
     def __post_init__(self) -> None:
@@ -162,9 +163,20 @@ class MirrorState:
     def directory(self) -> HostDirectory:
         """Return the index of zones, hosts and nodes."""
         if self._directory is None:
-            in_order = [self._aggregates[number] for number in sorted(self._aggregates)]
-            self._directory = HostDirectory.of(self._hosts, in_order)
+            self._directory = HostDirectory.of(self._hosts, self.zones())
         return self._directory
+
+    def zones(self) -> Mapping[str, str]:
+        """Return host → availability zone, for hosts that an aggregate puts into a zone."""
+        if self._zones is None:
+            in_order = [self._aggregates[number] for number in sorted(self._aggregates)]
+            self._zones = {
+                host: each.availability_zone
+                for each in in_order
+                if each.availability_zone is not None
+                for host in each.hosts
+            }
+        return self._zones
 
     def guest_tally(self) -> GuestTally:
         """Return the counts of instances by kind, assumed claims included. Use the counts only with the lock held."""
@@ -291,7 +303,7 @@ class MirrorState:
             self._aggregates[int(key)] = Aggregate(int(key), value.uuid, value.name, hosts, metadata)
             if not self.of_the_past:
                 _complain_of_broken_rule(self._aggregates[int(key)])
-        self._aggregate_index = self._directory = None
+        self._aggregate_index = self._directory = self._zones = None
         self.memo = Memo()
 
     def _apply_isolation(self, _key: str, value: LoggedIsolation) -> None:

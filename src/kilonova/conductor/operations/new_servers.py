@@ -94,7 +94,7 @@ class ServerStore:
         numbers = self._database.write_batched(self._store, asked)
         stored = asked.only(len(numbers))
         memos = {
-            row.uuid: BuildMemo(replace(instance, id=numbers[instance.uuid]), stored.request)
+            row.uuid: BuildMemo(replace(instance, id=numbers[instance.uuid]), stored.request, stored.networks)
             for row, instance in zip(stored.rows, stored.instances, strict=True)
         }
         for row in stored.rows:

@@ -45,6 +45,7 @@ from kilonova.db.instances import Activation
 from kilonova.messaging.messages import DestroyGuest, FaultOf, SpawnGuest, StepReply
 from kilonova.model.instance import Fault, Instance, TaskState
 from kilonova.model.network_info import NetworkInfo
+from kilonova.model.network_request import NO_NETWORKS, NetworkRequest
 from kilonova.model.port_profiles import PortProfiles, profiles_on
 from kilonova.model.request_spec import StoredRequest
 from kilonova.model.transitions import TRANSITIONS
@@ -81,11 +82,12 @@ class BuildFacts:
 class BuildMemo:
     """In-memory cache of a build: its server and the stored request.
 
-    ``vifs``: the interfaces of the server, after its ports were made; None before.
+    ``networks``: the requested networks. ``vifs``: the interfaces, after the ports were made; None before.
     """
 
     instance: Instance
     request: StoredRequest
+    networks: NetworkRequest
     vifs: NetworkInfo | None = None
 
 
@@ -160,9 +162,7 @@ def _make_ports(services: Services, run: Run[BuildFacts]) -> Effect:
     host = run.facts.host
     if memo is None or host is None:
         return Gone()
-    with services.database.read() as connection:
-        request = instance_networks.request_of(connection, run.instance_uuid)
-        owner = network_steps.owner_of(services, connection, memo.instance, host)
+    owner, request = network_steps.owner_in(services, memo.instance, services.claimer.zone_of(host)), memo.networks
     # A port may exist already: a request for an earlier host that timed out may have been carried out after the undo
     # had removed that host's ports.
     repeated = run.repeated or bool(run.facts.tried)
@@ -286,9 +286,11 @@ def memos(services: Services, runs: Sequence[Run[BuildFacts]]) -> dict[str, Buil
             there = instances.get_many(connection, [run.instance_uuid for run in missing])
             present = {instance.uuid: instance for instance in there}
             requests = request_specs.get_many(connection, present.values())
-        for run in missing:
-            if run.instance_uuid in requests:
-                found[run.row.uuid] = BuildMemo(present[run.instance_uuid], requests[run.instance_uuid])
+            for run in missing:
+                uuid = run.instance_uuid
+                if uuid in requests:
+                    networks = instance_networks.request_of(connection, uuid) if run.facts.networks else NO_NETWORKS
+                    found[run.row.uuid] = BuildMemo(present[uuid], requests[uuid], networks)
     return found
 
 

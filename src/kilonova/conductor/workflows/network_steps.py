@@ -108,6 +108,11 @@ def owner_of(services: Services, connection: Connection, instance: Instance, hos
     ``host``: the host whose availability zone is written to the ports; None for the zone of the server.
     """
     zone = instance.availability_zone if host is None else aggregates.zone_of_host(connection, host)
+    return owner_in(services, instance, zone)
+
+
+def owner_in(services: Services, instance: Instance, zone: str | None) -> PortOwner:
+    """Return a server as the owner of its ports. ``zone``: its availability zone; None for the default zone."""
     return PortOwner(
         instance_uuid=instance.uuid,
         project_id=instance.project_id,

@@ -67,6 +67,7 @@ def test_the_owner_of_a_port_names_the_zone_of_the_host(cell_of: NewCell) -> Non
     (uuid,) = cell.boot(networks=networks(private))
     cell.work_off()
     assert [port["device_owner"] for port in neutron.ports_of(uuid)] == ["compute:east"]
+    assert (cell.mirror.zone_of("node1"), cell.mirror.zone_of("node2")) == ("east", None)
 
 
 def test_a_server_without_networks_asks_the_network_service_nothing(cell_of: NewCell) -> None:
