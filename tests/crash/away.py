@@ -30,6 +30,7 @@ from crash.courses import Course, Seen, courses
 from crash.matrix import Ground, record
 from crash.points import Moment, note_sending
 from crash.processes import in_child
+from crash.warm_up import warm_up
 from kilonova.conductor.workflows.registry import REGISTRY
 from kilonova.db import schema
 from kilonova.db.database import Database
@@ -193,6 +194,7 @@ def run(folder: Path, options: argparse.Namespace) -> int:
     wanted = [course for course in courses() if course.why is None and options.only in {None, course.kind}]
     if options.sample:
         wanted = _few(wanted, options)
+    warm_up(folder / "schema.db")
     gc.freeze()
     problems = 0
     with multiprocessing.get_context("fork").Pool(options.jobs) as pool:

@@ -24,6 +24,7 @@ from pathlib import Path
 from crash import cloud, command_kills, random_load
 from crash.points import Watch
 from crash.processes import in_child
+from crash.warm_up import warm_up
 from kilonova.db import schema
 from kilonova.db.database import Database
 
@@ -100,6 +101,7 @@ def run(folder: Path, options: argparse.Namespace) -> int:
     database = Database(f"sqlite:///{template}")
     schema.upgrade(database)
     database.close()
+    warm_up(template)
     gc.freeze()
     wanted = _portions("command", options.commands) + _portions("core", options.kills - options.commands)
     print(f"kills: {options.kills}, {options.commands} of the real command, seed {options.seed}", flush=True)

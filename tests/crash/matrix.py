@@ -31,6 +31,7 @@ from crash.courses import Case, Course, Seen, cases_of, courses, uncovered
 from crash.points import Point, Watch, note_sending
 from crash.processes import Ended, in_child
 from crash.starters import INTERRUPTERS, Starter
+from crash.warm_up import warm_up
 from kilonova.conductor.workflow_engine.run import Interrupt
 from kilonova.conductor.workflows.registry import REGISTRY
 from kilonova.db import schema
@@ -238,6 +239,7 @@ def run(folder: Path, options: argparse.Namespace) -> int:
             wanted, min(len(wanted), max(1, options.sample // _SAMPLED_PER_COURSE))
         )
         wanted = [course for course in wanted if course in few or any(course == each.undisturbed for each in few)]
+    warm_up(folder / "schema.db")
     gc.freeze()
     with multiprocessing.get_context("fork").Pool(options.jobs) as pool:
         pool.map(ground.prepare, {(c.kind, c.starter): c.undisturbed for c in wanted}.values(), chunksize=1)

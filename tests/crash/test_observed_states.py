@@ -15,6 +15,7 @@ from crash.courses import Course, courses
 from crash.matrix import Ground
 from crash.observed_states import ObservedStates, differences, observed, watch
 from crash.processes import in_child
+from crash.warm_up import warm_up
 from kilonova.conductor.workflows.registry import REGISTRY
 from kilonova.db import schema
 from kilonova.db.database import Database
@@ -57,6 +58,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ObservedStates]:
     matrix._GROUND = Ground(folder)
     found: dict[str, ObservedStates] = defaultdict(ObservedStates)
     try:
+        warm_up(folder / "schema.db")
         wanted = list(_wanted())
         with multiprocessing.get_context("fork").Pool(2) as pool:
             pool.map(matrix._GROUND.prepare, {(c.kind, c.starter): c.undisturbed for c in wanted}.values(), chunksize=1)
