@@ -50,6 +50,7 @@ from kilonova.images.source import FixedImages, ImageSource
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.image import Image
 from kilonova.network.client import NetworkClient
+from kilonova.network.limited_client import LimitedClient
 from kilonova.periodic import PeriodicTasks
 from kilonova.process_parts import ProcessParts
 from kilonova.scenario.model import Scenario
@@ -221,7 +222,7 @@ def _backend(
         conductor=core.conductor,
         images=images,
         image_proxy=_image_proxy(settings, images),
-        network=network,
+        network=None if network is None else LimitedClient(network, max(1, settings.api.threads * 3 // 4)),
         engine=core.rules.engine,
         limits=limit_source(settings),
         projects=_projects(settings),
