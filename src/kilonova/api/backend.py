@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from kilonova.api.health import Health
 from kilonova.api.policy import Policy
 from kilonova.api.read_only import AlwaysWritable, Writability
+from kilonova.api.replica import Replica
 from kilonova.conductor.service import Conductor
 from kilonova.config.settings import Settings
 from kilonova.db.database import Database
@@ -26,6 +27,7 @@ class Backend:
 
     ``image_proxy``: serves the routes of images (up to microversion 2.35) and of image metadata (up to 2.38).
     ``network``: client of the network service; None if none is configured.
+    ``replica``: the read replica that serves lists; None if none is to.
     ``driver_name``: name of the external scheduler driver that is used instead of ``engine``, or None.
     """
 
@@ -45,3 +47,4 @@ class Backend:
     announcer: Publisher = field(default_factory=Publisher)
     health: Health = field(default_factory=lambda: Health(()))
     writability: Writability = field(default_factory=AlwaysWritable)
+    replica: Replica | None = None

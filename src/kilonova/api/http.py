@@ -18,6 +18,7 @@ from kilonova.api.microversion import Version
 from kilonova.api.policy import Credentials
 from kilonova.api.validation import Schemas, invalid_parameter
 from kilonova.db.core.transaction import BatchedWrite, Item, Outcome, Transaction
+from kilonova.db.database import Database
 from kilonova.deadline import NEVER, Deadline
 from kilonova.errors import Forbidden
 from kilonova.model.requester import Requester
@@ -67,6 +68,7 @@ class Context:
     Database reads stop at the deadline automatically; long loops in handlers must call ``deadline.check()``.
     ``is_authorized``: True after a policy check has passed, or after the handler has declared that it needs none. While
     it is False, no reply of the handler is sent.
+    ``reads_from``: the replica that :meth:`read` uses; None for the database itself.
     """
 
     backend: Backend
@@ -75,6 +77,7 @@ class Context:
     remote_address: str | None = None
     deadline: Deadline = NEVER
     is_authorized: bool = False
+    reads_from: Database | None = None
     _answers: dict[tuple[str, str | None, str | None], bool] = field(default_factory=dict, repr=False)
 
     @property
@@ -117,7 +120,7 @@ class Context:
 
         Raises: Unavailable, DeadlineExceeded, ClientGone.
         """
-        return self.backend.database.read()
+        return (self.reads_from or self.backend.database).read()
 
     def write(self, job: Callable[[Transaction], Result]) -> Result:
         """Run ``job`` in one transaction; return its result once the commit is durable. Raises: Unavailable."""

@@ -18,6 +18,18 @@ class DatabaseSettings:
         str | None,
         Option("URL of a read replica, from which the counts in the metrics are read; it may lag behind.", secret=True),
     ] = None
+    replica_lists: Annotated[
+        bool,
+        Option("Whether lists of servers, moves and usage are read from slave_connection, too (Kilonova's own)."),
+    ] = False
+    replica_max_age_s: Annotated[
+        float,
+        Option(
+            "Seconds; if the data of slave_connection may be older, lists are read from connection (Kilonova's own).",
+            name="replica_max_age",
+            min=1.0,
+        ),
+    ] = 30.0
     response_timeout_s: Annotated[
         float,
         Option(

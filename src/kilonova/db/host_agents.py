@@ -207,6 +207,12 @@ def machines(connection: Connection) -> Mapping[str, tuple[bool, datetime]]:
     return {machine: (bool(up), last_seen_at) for machine, up, last_seen_at in rows}
 
 
+def newest_heartbeat(connection: Connection) -> datetime | None:
+    """Return the time of the newest heartbeat of any process, or None if there is none."""
+    newest: datetime | None = connection.execute(sa.select(sa.func.max(_P.last_seen_at))).scalar()
+    return newest
+
+
 def starts(connection: Connection, hosts: Collection[str] | None) -> dict[str, datetime]:
     """Return host → start time of its agent's process, if known, for these hosts or for all hosts."""
     wanted = sa.select(t.host_agents.c.host, _P.started_at).join(t.processes, _P.uuid == t.host_agents.c.process)

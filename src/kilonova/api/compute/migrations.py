@@ -11,6 +11,7 @@ from kilonova.api.compute.links import bookmark_links, next_link
 from kilonova.api.compute.schemas import migrations as schemas
 from kilonova.api.compute.times import read_period, stored_time
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, integer_param
+from kilonova.api.lists_from_replica import from_replica
 from kilonova.api.microversion import Version
 from kilonova.api.policy import ADMIN, PROJECT_MANAGER_OR_ADMIN, rule
 from kilonova.api.schemas.types import MAX_INTEGER, as_bool
@@ -154,4 +155,4 @@ def _view(request: Request, migration: ServerMigration, around: _Around, *, sees
     return view
 
 
-ROUTES: Routes = {_ALL: {"GET": Endpoint(list_migrations, query=schemas.LIST)}}
+ROUTES: Routes = {_ALL: {"GET": Endpoint(from_replica(list_migrations), query=schemas.LIST)}}

@@ -13,6 +13,7 @@ from kilonova.api.compute.links import next_link
 from kilonova.api.compute.schemas import tenant_usage as schemas
 from kilonova.api.compute.times import read_time, stored_time
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, integer_param
+from kilonova.api.lists_from_replica import from_replica
 from kilonova.api.microversion import Version
 from kilonova.api.policy import ADMIN, PROJECT_READER_OR_ADMIN, rule
 from kilonova.db import server_usage
@@ -121,6 +122,6 @@ def _server_view(server: ServerUsage, start: datetime, stop: datetime, now: date
 
 
 ROUTES: Routes = {
-    _ALL: {"GET": Endpoint(list_usages, query=schemas.LIST)},
-    _ONE: {"GET": Endpoint(show_usage, query=schemas.SHOW)},
+    _ALL: {"GET": Endpoint(from_replica(list_usages), query=schemas.LIST)},
+    _ONE: {"GET": Endpoint(from_replica(show_usage), query=schemas.SHOW)},
 }

@@ -11,6 +11,7 @@ from kilonova.api.compute.servers.filters import asks_for_all_projects
 from kilonova.api.compute.servers.lists import count_matching
 from kilonova.api.compute.versions import MAX_VERSION
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
+from kilonova.api.lists_from_replica import from_replica
 from kilonova.api.operator.known_names import require_flavor, require_host
 from kilonova.api.operator.schemas import servers as schemas
 from kilonova.api.operator.schemas.parameters import NO_QUERY
@@ -73,7 +74,7 @@ def set_hints(ctx: Context, request: Request) -> Reply:
 
 
 ROUTES: Routes = {
-    _COUNT: {"GET": Endpoint(count_servers, query=schemas.COUNT)},
+    _COUNT: {"GET": Endpoint(from_replica(count_servers), query=schemas.COUNT)},
     f"{_ONE}/leave-group": {"POST": Endpoint(leave_group, body=schemas.LEAVE_GROUP, query=NO_QUERY)},
     f"{_ONE}/hints": {"PUT": Endpoint(set_hints, body=schemas.SET_HINTS, query=NO_QUERY)},
 }

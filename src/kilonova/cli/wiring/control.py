@@ -16,6 +16,7 @@ from kilonova.api.backend import Backend
 from kilonova.api.health import Check, DatabaseAnswers, Health, switched_off_by
 from kilonova.api.policy import Policy
 from kilonova.api.read_only import ReadOnlySwitch
+from kilonova.api.replica import Replica
 from kilonova.claims.checkpointer import Checkpointer
 from kilonova.claims.claimer import Claimer
 from kilonova.cli.wiring.agent_settings import image_cache_of, power_reporting_of
@@ -38,6 +39,7 @@ from kilonova.compute.resource_timer import ResourceTimer
 from kilonova.conductor.periodic import Ages, Timetable
 from kilonova.conductor.periodic.purger import Purger
 from kilonova.conductor.service import Conductor
+from kilonova.config.database import DatabaseSettings
 from kilonova.config.periodic_tasks import PeriodicTaskSettings
 from kilonova.config.settings import Settings
 from kilonova.db import schema, ticket_keys
@@ -231,7 +233,12 @@ def _backend(
         announcer=core.notifying.announcer,
         health=_health(settings, core, tasks),
         writability=ReadOnlySwitch(core.database, configured=settings.api.read_only),
+        replica=_replica(settings.database, core.replica),
     )
+
+
+def _replica(settings: DatabaseSettings, database: Database | None) -> Replica | None:
+    return Replica(database, settings.replica_max_age_s) if database is not None and settings.replica_lists else None
 
 
 def _image_folders(settings: Settings) -> list[Path]:

@@ -130,6 +130,7 @@ class Core:
     notifying: Notifying
     office: TicketOffice
     image_remover: ImageRemover | None
+    replica: Database | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,6 +205,7 @@ def start_core(
         notifying=base.notifying,
         office=office,
         image_remover=None if keeper is None else ImageRemover(database, keeper),
+        replica=replica,
     )
 
 

@@ -8,6 +8,7 @@ from kilonova.api.compute.servers.lists import list_servers, list_servers_detail
 from kilonova.api.compute.servers.states import check_unlocked
 from kilonova.api.compute.servers.views import Views, surroundings
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
+from kilonova.api.lists_from_replica import from_replica
 from kilonova.api.policy import ADMIN, PROJECT_MEMBER_OR_ADMIN, PROJECT_READER_OR_ADMIN, action, rule
 from kilonova.db import aggregates, instances, request_specs
 from kilonova.db.core.transaction import Transaction
@@ -144,10 +145,10 @@ def find_server(ctx: Context, server_id: str, rule_name: str, *, also_deleted: b
 
 ROUTES: Routes = {
     "/servers": {
-        "GET": Endpoint(list_servers, query=schemas.LIST),
+        "GET": Endpoint(from_replica(list_servers), query=schemas.LIST),
         "POST": Endpoint(create_server, body=schemas.CREATE),
     },
-    "/servers/detail": {"GET": Endpoint(list_servers_detail, query=schemas.LIST)},
+    "/servers/detail": {"GET": Endpoint(from_replica(list_servers_detail), query=schemas.LIST)},
     "/servers/{server_id}": {
         "GET": Endpoint(show_server),
         "PUT": Endpoint(update_server, body=schemas.UPDATE),
