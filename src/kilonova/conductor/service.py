@@ -95,7 +95,7 @@ class Conductor:
     ``image_data``: returns the source from which a host downloads an image. ``image_upload``: returns the destination
     to which a host uploads an image. ``image_keeper``: access to Glance as Kilonova's own user.
     ``network_client``: access to Neutron as Kilonova's own user; None without a network service.
-    ``vif_plugging_timeout_s``, ``vif_plugging_is_fatal``: as in :class:`Services`.
+    ``vif_plugging_timeout_s``, ``vif_plugging_is_fatal``, ``routed_networks``: as in :class:`Services`.
     ``config_drives``: builder of the contents of config drives. ``predecessors``: uuids of the ended control processes
     that this one replaces.
 
@@ -132,6 +132,7 @@ class Conductor:
         network_client: NetworkClient | None = None,
         vif_plugging_timeout_s: float = 300.0,
         vif_plugging_is_fatal: bool = True,
+        routed_networks: bool = False,
         config_drives: ConfigDrives | None = None,
         predecessors: Collection[str] = (),
     ) -> None:
@@ -159,6 +160,7 @@ class Conductor:
             network_client=network_client,
             vif_plugging_timeout_s=vif_plugging_timeout_s,
             vif_plugging_is_fatal=vif_plugging_is_fatal,
+            routed_networks=routed_networks,
             config_drives=config_drives or ConfigDrives(),
             listeners=self.listeners,
         )

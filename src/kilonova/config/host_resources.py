@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Options for a real host's resources (CPUs, memory, disk, PCI devices) and for the metrics that it reports."""
 
-from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, ClassVar
+
+from oslo_config import cfg
 
 from kilonova.config.option import Option
+from kilonova.config.section import read_section
+from kilonova.errors import ConfigurationError
 from kilonova.model.cpu_set import parse_cpus
 
 
@@ -17,7 +22,10 @@ def _cpus(text: str) -> frozenset[int]:
 
 @dataclass(frozen=True, slots=True)
 class HostResourceSettings:
-    """Options of a real host's resources. Names and defaults are those of nova.conf. The names contain the units."""
+    """Options of a real host's resources. Names and defaults are those of nova.conf. The names contain the units.
+
+    ``physnet_nodes``: physical network → NUMA cells near its card.
+    """
 
     GROUP: ClassVar[str] = "compute"
 
@@ -76,3 +84,35 @@ class HostResourceSettings:
             former=(("pci", "passthrough_whitelist"), ("DEFAULT", "pci_passthrough_whitelist")),
         ),
     ] = ()
+    physnets: Annotated[
+        tuple[str, ...],
+        Option(
+            "Physical networks whose cards are near certain NUMA cells; each has a section [neutron_physnet_NAME] with "
+            "the option numa_nodes.",
+            group="neutron",
+        ),
+    ] = ()
+    tunnel_nodes: Annotated[
+        frozenset[int] | None,
+        Option(
+            "NUMA cells near the card of overlay networks, such as 0-1. Unset: any.",
+            name="numa_nodes",
+            group="neutron_tunnel",
+            read=_cpus,
+        ),
+    ] = None
+    physnet_nodes: Mapping[str, frozenset[int]] = field(default_factory=dict)
+
+
+def read_host_resources(conf: Any) -> HostResourceSettings:
+    """Read the options, and ``numa_nodes`` of each physical network. Raises: ConfigurationError, ValueError."""
+    resources = read_section(HostResourceSettings, conf)
+    nodes = {}
+    for name in resources.physnets:
+        group = f"neutron_physnet_{name}"
+        conf.register_opt(cfg.StrOpt("numa_nodes", default=""), group=group)
+        try:
+            nodes[name] = _cpus(conf[group].numa_nodes)
+        except ValueError as error:
+            raise ConfigurationError(f"[{group}] numa_nodes: {error}") from None
+    return replace(resources, physnet_nodes=nodes)

@@ -86,9 +86,6 @@ INEFFECTIVE: Mapping[str, tuple[cfg.Opt, ...]] = {
         cfg.StrOpt("html5proxy_host", default="0.0.0.0", help=_SPICE),  # noqa: S104 - Nova's default
         cfg.PortOpt("html5proxy_port", default=6082, help=_SPICE),
     ),
-    "neutron": (
-        cfg.ListOpt("physnets", default=[], help="no NUMA affinity of physical networks is known to the scheduler."),
-    ),
     "cinder": (cfg.BoolOpt("cross_az_attach", default=True, help="there is no volume service."),),
     "workarounds": (
         cfg.BoolOpt(

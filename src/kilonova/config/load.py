@@ -12,7 +12,7 @@ from kilonova.config.compute import ComputeSettings
 from kilonova.config.configuration import Configuration, public_options
 from kilonova.config.consoles import ConsoleSettings
 from kilonova.config.fake import FakeSettings
-from kilonova.config.host_resources import HostResourceSettings
+from kilonova.config.host_resources import read_host_resources
 from kilonova.config.images import ImageCacheSettings
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.config.log import LogSettings
@@ -37,6 +37,7 @@ def load_settings(files: Sequence[str]) -> Settings:
     try:
         conf = _read(files)
         found: dict[str, Any] = {name: read_section(section, conf) for name, section in sections().items()}
+        found["host_resources"] = read_host_resources(conf)
         return Settings(**found, scheduler=read_scheduler(conf), conf=conf)
     except (cfg.Error, ValueError) as error:
         raise ConfigurationError(str(error).strip()) from error
@@ -56,7 +57,7 @@ def load_agent_settings(files: Sequence[str]) -> AgentSettings:
             image_cache=read_section(ImageCacheSettings, conf),
             consoles=read_section(ConsoleSettings, conf),
             libvirt=read_section(LibvirtSettings, conf),
-            host_resources=read_section(HostResourceSettings, conf),
+            host_resources=read_host_resources(conf),
             log=read_section(LogSettings, conf),
             metadata=read_section(MetadataSettings, conf),
             needless=tuple(f"[{group}] {name}" for group, name in _NEEDLESS if _is_set(conf, group, name)),

@@ -39,9 +39,11 @@ class Setting(NamedTuple):
 def settings_of(section: type[Section]) -> tuple[Setting, ...]:
     """Return the settings of a section."""
     hints = get_type_hints(section, include_extras=True)
-    found = []
+    found: list[Setting] = []
     for item in dataclasses.fields(section):
-        hint, option = get_args(hints[item.name])
+        hint, option, *_ = (*get_args(hints[item.name]), None, None)
+        if not isinstance(option, Option):
+            continue  # the value is composed of several options
         required = item.default is dataclasses.MISSING
         oslo = option.to_oslo(item.name, hint, None if required else item.default)
         found.append(Setting(item.name, hint, option, option.group or section.GROUP, oslo, required))

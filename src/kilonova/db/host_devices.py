@@ -33,7 +33,7 @@ from kilonova.db.core.prepared import Prepared
 from kilonova.db.core.statements import ManyRows
 from kilonova.db.core.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate
-from kilonova.model.guest_devices import GuestDevices
+from kilonova.model.guest_devices import GuestDevice, GuestDevices, devices_of_ports
 from kilonova.model.host_devices import DeviceShare, HostDevices
 from kilonova.model.numa import HostCell
 from kilonova.model.pci import PciPool
@@ -113,12 +113,21 @@ def list_logged(connection: Connection) -> Mapping[str, LoggedDevices]:
 
 
 def of_guest(connection: Connection, instance_uuid: str) -> GuestDevices:
-    """Return the devices of a server in the form that the virt driver gets."""
+    """Return the devices of a server in the form that the virt driver gets, without those for ports."""
+    found = _held_by(connection, instance_uuid)
+    return GuestDevices() if found is None else GuestDevices.of(*found)
+
+
+def of_ports(connection: Connection, instance_uuid: str) -> dict[str, GuestDevice]:
+    """Return port id → PCI device that a server holds for the port."""
+    found = _held_by(connection, instance_uuid)
+    return {} if found is None else devices_of_ports(*found)
+
+
+def _held_by(connection: Connection, instance_uuid: str) -> tuple[DeviceShare, HostDevices] | None:
     wanted = sa.select(_SHARE.node_uuid, _SHARE.body).where(_SHARE.instance_uuid == instance_uuid)
     row = connection.execute(wanted).first()
-    if row is None:
-        return GuestDevices()
-    return GuestDevices.of(share_from_json(row.body), get(connection, row.node_uuid))
+    return None if row is None else (share_from_json(row.body), get(connection, row.node_uuid))
 
 
 def shares(connection: Connection) -> tuple[Taking, ...]:

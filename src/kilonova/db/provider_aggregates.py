@@ -4,6 +4,10 @@
 import dataclasses
 from collections.abc import Collection
 
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from kilonova.db.core import tables as t
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.provider_edits import NEW, Change, ProviderEdit, Vocabulary, advanced, edit, unless_changed
 from kilonova.db.provider_states import ProviderState
@@ -22,6 +26,22 @@ def all_changed(uuids: Collection[str], *, guarded: bool = True) -> Change:
         return dataclasses.replace(advanced(state) if guarded else state, aggregates=wanted)
 
     return change
+
+
+def of_providers(connection: Connection, uuids: Collection[str]) -> dict[str, frozenset[str]]:
+    """Return provider uuid → uuids of its aggregates. Providers that do not exist are left out."""
+    providers, links, aggregates = t.resource_providers.c, t.resource_provider_aggregates, t.placement_aggregates
+    joined = (
+        sa.select(providers.uuid, aggregates.c.uuid)
+        .select_from(t.resource_providers)
+        .outerjoin(links, links.c.resource_provider_id == providers.id)
+        .outerjoin(aggregates, aggregates.c.id == links.c.aggregate_id)
+        .where(providers.uuid.in_(list(uuids)))
+    )
+    found: dict[str, set[str]] = {}
+    for uuid, aggregate in connection.execute(joined):
+        found.setdefault(uuid, set()).update(() if aggregate is None else (aggregate,))
+    return {uuid: frozenset(members) for uuid, members in found.items()}
 
 
 def replace(tx: Transaction, provider: Provider, uuids: Collection[str]) -> int:

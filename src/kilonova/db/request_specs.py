@@ -261,7 +261,8 @@ def _network_as_json(network: RequestedNetwork) -> dict[str, Any]:
         ]
     if network.same_subtree:
         given["same_subtree"] = sorted(network.same_subtree)
-    return given
+    plain = {"physical_network": None, "tunneled": False, "trusted": None, "numa_policy": None}
+    return given | {name: value for name in plain if (value := getattr(network, name)) != plain[name]}
 
 
 def _network_from_json(given: Mapping[str, Any]) -> RequestedNetwork:
@@ -276,6 +277,10 @@ def _network_from_json(given: Mapping[str, Any]) -> RequestedNetwork:
             for each in given.get("groups", ())
         ),
         same_subtree=frozenset(given.get("same_subtree", ())),
+        physical_network=given.get("physical_network"),
+        tunneled=given.get("tunneled", False),
+        trusted=given.get("trusted"),
+        numa_policy=given.get("numa_policy"),
     )
 
 

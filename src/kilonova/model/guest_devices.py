@@ -48,16 +48,34 @@ class GuestDevices:
 
     @classmethod
     def of(cls, share: DeviceShare, host: HostDevices) -> "GuestDevices":
-        """Convert a share of a host's cells and pools to the guest's cells and devices."""
+        """Convert a share of a host's cells and pools to the guest's cells and devices, without those for ports."""
         cells = tuple(
             GuestCell(part.cell, part.vcpus, part.memory_mib, part.pinning, part.emulator, part.page_size_kib)
             for part in share.cells
         )
-        pools = {pool.number: pool for pool in host.pools}
+        found = devices_of(share, host)
         devices = tuple(
-            GuestDevice(address, pool.vendor_id, pool.product_id, pool.dev_type, pool.numa_node, pool.tags)
-            for number, addresses in share.addresses
-            if (pool := pools.get(number)) is not None
-            for address in addresses
+            device
+            for number, of_pool in found.items()
+            for device in of_pool[sum(pool == number for _, pool in share.ports) :]
         )
         return cls(cells, devices)
+
+
+def devices_of_ports(share: DeviceShare, host: HostDevices) -> dict[str, GuestDevice]:
+    """Return port id → device of the port, for the devices whose addresses are known."""
+    left = {number: list(devices) for number, devices in devices_of(share, host).items()}
+    return {port_id: left[number].pop(0) for port_id, number in share.ports if left.get(number)}
+
+
+def devices_of(share: DeviceShare, host: HostDevices) -> dict[int, tuple[GuestDevice, ...]]:
+    """Return pool number → devices of a share, in the order of their addresses."""
+    pools = {pool.number: pool for pool in host.pools}
+    return {
+        number: tuple(
+            GuestDevice(address, pool.vendor_id, pool.product_id, pool.dev_type, pool.numa_node, pool.tags)
+            for address in addresses
+        )
+        for number, addresses in share.addresses
+        if (pool := pools.get(number)) is not None
+    }

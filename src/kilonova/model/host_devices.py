@@ -16,12 +16,14 @@ class DeviceShare:
 
     ``devices``: (pool number, number of devices) pairs. ``ratios``: allocation ratios for the usage of the cells.
     ``addresses``: (pool number, device addresses) pairs, set by the claim if the host reports addresses.
+    ``ports``: (port id, pool number) pairs of the devices for ports. The first addresses of a pool are for its ports.
     """
 
     cells: tuple[CellShare, ...] = ()
     devices: tuple[tuple[int, int], ...] = ()
     ratios: Ratios = field(default_factory=Ratios)
     addresses: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    ports: tuple[tuple[str, int], ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.cells or self.devices)

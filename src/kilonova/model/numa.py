@@ -56,6 +56,7 @@ class HostCell:
     ``pages``: sorted by page size, smallest first; empty if the host does not report pages.
     ``used_cpus``: number of vCPUs on the shared CPUs; ``pinned``: dedicated CPUs in use.
     ``used_cpus``, ``used_memory_mib`` and ``pinned`` include only servers with a NUMA topology.
+    ``physnets``: physical networks whose cards are near the cell; ``tunneled``: the card of overlay networks is.
     """
 
     id: int
@@ -68,6 +69,8 @@ class HostCell:
     used_cpus: int = 0
     used_memory_mib: int = 0
     pinned: frozenset[int] = frozenset()
+    physnets: frozenset[str] = frozenset()
+    tunneled: bool = False
 
     @property
     def free_pcpus(self) -> frozenset[int]:

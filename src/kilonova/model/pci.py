@@ -2,7 +2,7 @@
 """PCI devices: the pools of a host, and the devices that a server requests."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 PF = "type-PF"
@@ -61,9 +61,13 @@ class PciPool:
 
 @dataclass(frozen=True, slots=True)
 class PciRequest:
-    """A request for ``count`` devices. Each device must match one of ``specs``: sorted (attribute, value) pairs."""
+    """A request for ``count`` devices. Each device must match one of ``specs``: sorted (attribute, value) pairs.
+
+    ``port_id``: the port that gets the device; "" for a device that the flavor requests.
+    """
 
     alias: str
     count: int
     specs: tuple[tuple[tuple[str, str], ...], ...]
     numa_policy: NumaPolicy = NumaPolicy.LEGACY
+    port_id: str = field(default="", compare=False)

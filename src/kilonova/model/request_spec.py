@@ -84,6 +84,9 @@ class RequestedNetwork:
     ``segments``: for each segment of a routed network, the uuids of its Placement aggregates; for a port with fixed
     IPs, only the segment of the first address's subnet. Empty for a network that is not routed.
     ``vnic_type``: VNIC type of the port; a ``remote-managed`` port needs a host with a remote-managed SmartNIC.
+    ``physical_network``: physical network of the network; ``tunneled``: the network is an overlay, such as Geneve.
+    ``trusted``: whether the port needs a trusted virtual function; None: it does not matter. ``numa_policy``: NUMA
+    affinity that the port demands of its PCI device; None: that of the flavor.
     ``port_id``: the port, if it exists already. ``groups``: the resources that the port requests; if it uses the format
     without groups, the suffix of its only group is the id of the port. ``same_subtree``: suffixes of groups whose
     providers must be in one subtree.
@@ -95,6 +98,10 @@ class RequestedNetwork:
     port_id: str = ""
     groups: tuple[ResourceGroup, ...] = ()
     same_subtree: frozenset[str] = frozenset()
+    physical_network: str | None = None
+    tunneled: bool = False
+    trusted: bool | None = None
+    numa_policy: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

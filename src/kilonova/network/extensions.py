@@ -6,6 +6,8 @@ from kilonova.network.client import NetworkClient
 DNS = "dns-integration"
 #: Ports may request resources of Placement's providers.
 RESOURCE_REQUEST = "port-resource-request"
+#: Subnets may belong to segments of a routed network.
+SEGMENT = "segment"
 
 
 def has_extension(client: NetworkClient, alias: str) -> bool:

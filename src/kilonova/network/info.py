@@ -96,12 +96,12 @@ def _network(port: Resource, network: Resource, bridge: str | None) -> VifNetwor
         label=network.get("name") or "",
         mtu=network.get("mtu"),
         project_id=network.get("project_id") or port["project_id"],
-        physical_network=_physical_network(network),
+        physical_network=physical_network_of(network),
         bridge=bridge,
     )
 
 
-def _physical_network(network: Resource) -> str | None:
+def physical_network_of(network: Resource) -> str | None:
     """Return the first physical network of a network, which may have several segments."""
     for segment in network.get("segments") or [network]:
         if segment.get("provider:physical_network"):

@@ -53,7 +53,8 @@ CAPABILITY_TRAITS = (
 class SimulatedCell:
     """One NUMA cell. ``cpus``: shared CPUs; ``dedicated``: dedicated CPUs; ``cores``: the CPUs of each core.
 
-    ``pages``: page size in KiB → number of pages.
+    ``pages``: page size in KiB → number of pages. ``physnets``: physical networks whose cards are near the cell;
+    ``tunneled``: the card of overlay networks is.
     """
 
     memory_mib: int
@@ -62,6 +63,8 @@ class SimulatedCell:
     cores: tuple[str, ...] = ()
     pages: Mapping[str, int] = field(default_factory=dict)
     socket: int | None = None
+    physnets: tuple[str, ...] = ()
+    tunneled: bool = False
 
     def reported(self, number: int) -> HostCell:
         """Return the cell as a hypervisor reports it. Raises: ValueError for an invalid CPU list or number."""
@@ -73,6 +76,8 @@ class SimulatedCell:
             siblings=tuple(parse_cpus(core) for core in self.cores),
             pages=tuple(Pages(size, total) for size, total in sorted((int(key), n) for key, n in self.pages.items())),
             socket=self.socket,
+            physnets=frozenset(self.physnets),
+            tunneled=self.tunneled,
         )
 
 

@@ -156,7 +156,7 @@ def _cell_shape(cell: HostCell) -> Hashable:
     )
     alone = (dedicated | shared) & ~named  # each CPU without siblings is a core of its own
     singles = [(alone & each).bit_count() for each in (free, free & both, dedicated, shared, both)]
-    used = cell.used_cpus, cell.used_memory_mib
+    used = cell.used_cpus, cell.used_memory_mib, cell.physnets, cell.tunneled
     return cell.id, cell.socket, cell.memory_mib, cell.pages, used, tuple(kinds), tuple(singles)
 
 

@@ -68,3 +68,12 @@ class Weigher(Protocol):
 def rule_name(rule: object) -> str:
     """Return the class name by which a rule is configured; for an adapter, the name of the adapted class."""
     return str(getattr(rule, "name", type(rule).__name__))
+
+
+def reason_of(rule: Filter | RequestFilter, spec: RequestSpec) -> str:
+    """Return the reason of a rule, which names the ports and networks of the request that the rule concerns.
+
+    A rule may have ``reason_for(spec)`` for requests with networks.
+    """
+    named = getattr(rule, "reason_for", None) if spec.networks else None
+    return rule.reason if named is None else str(named(spec))

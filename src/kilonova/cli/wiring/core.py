@@ -298,6 +298,7 @@ def _conductor(
         network_client=parts.network,
         vif_plugging_timeout_s=settings.conductor.vif_plugging_timeout_s,
         vif_plugging_is_fatal=settings.conductor.vif_plugging_is_fatal,
+        routed_networks=settings.scheduler.query_placement_for_routed_network_aggregates,
         question_limits=QuestionLimits(settings.conductor.guest_question_timeout_s, max(1, settings.api.threads // 4)),
         config_drives=ConfigDrives(
             settings.compute.default_availability_zone,

@@ -29,6 +29,7 @@ class Services:
     ``network_client``: the network service as Kilonova's own user; None if no network service is configured.
     ``vif_plugging_timeout_s``: how long a new guest waits until its ports are plugged, 0 for no wait;
     ``vif_plugging_is_fatal``: whether its operation then fails.
+    ``routed_networks``: whether hosts must reach the segments of routed networks.
     ``begin``: starts stored workflows of this process in the background. ``listeners``: callbacks for events.
     """
 
@@ -46,6 +47,7 @@ class Services:
     network_client: NetworkClient | None = None
     vif_plugging_timeout_s: float = 300.0
     vif_plugging_is_fatal: bool = True
+    routed_networks: bool = False
     listeners: Listeners = field(default_factory=Listeners)
 
     @property

@@ -166,7 +166,7 @@ def _make_ports(services: Services, run: Run[BuildFacts]) -> Effect:
     # A port may exist already: a request for an earlier host that timed out may have been carried out after the undo
     # had removed that host's ports.
     repeated = run.repeated or bool(run.facts.tried)
-    profiles = run.facts.profiles
+    profiles = network_steps.given_to_ports(services, run, run.facts.profiles)
     made = network_steps.bind(
         services,
         run,

@@ -31,7 +31,14 @@ from kilonova.conductor.workflows.moves import (
     migration_of,
     source,
 )
-from kilonova.conductor.workflows.network_steps import FAULTS_OF_REQUESTS, ports_step, read, refusal, store
+from kilonova.conductor.workflows.network_steps import (
+    FAULTS_OF_REQUESTS,
+    given_to_ports,
+    ports_step,
+    read,
+    refusal,
+    store,
+)
 from kilonova.db import moves
 from kilonova.db.core.transaction import Transaction
 from kilonova.errors import NotFound, PortBindingFailed
@@ -60,8 +67,9 @@ def _prepare(services: Services, run: Run[MoveFacts]) -> Effect:
 def _bind_twice(services: Services, run: Run[MoveFacts]) -> Effect:
     """Bind the ports to the destination as well; their traffic still goes to the source."""
     facts, server = run.facts, read(services, run.instance_uuid, run.facts.host)
+    profiles = given_to_ports(services, run, facts.profiles)
     try:
-        there = bindings.prepare(services.network, server.owner, server.info, facts.host, facts.profiles)
+        there = bindings.prepare(services.network, server.owner, server.info, facts.host, profiles)
     except PortBindingFailed as error:
         return Failed(Failure(error.message, host=facts.host))
     except FAULTS_OF_REQUESTS as error:
@@ -84,7 +92,8 @@ def _activate_bindings(services: Services, run: Run[MoveFacts]) -> Effect:
         LOG.warning(
             "Server %s: a binding to host %s was missing; the ports are bound again", run.instance_uuid, facts.host
         )
-        info = ports.rebind(services.network, server.owner, server.info, facts.host, profiles=facts.profiles)
+        profiles = given_to_ports(services, run, facts.profiles)
+        info = ports.rebind(services.network, server.owner, server.info, facts.host, profiles=profiles)
     bindings.remove(services.network, server.owner, server.info, facts.source)
     return Completed(replace(facts, vifs_there=()), store(run, info))
 

@@ -12,7 +12,7 @@ from kilonova.conductor.workflow_engine.step_kinds import sends, writes
 from kilonova.conductor.workflow_engine.workflow import OnReply
 from kilonova.conductor.workflows.endings import require_absent
 from kilonova.conductor.workflows.moves import MoveFacts, guest_at_home, migration_of, source
-from kilonova.conductor.workflows.network_steps import rebind, rebind_anyway
+from kilonova.conductor.workflows.network_steps import given_to_ports, rebind, rebind_anyway
 from kilonova.db import instances, moves, pending_rollbacks, server_migrations
 from kilonova.db.core.transaction import Transaction
 from kilonova.messaging.messages import AbandonMove, ConfirmMove, MoveAway, ReturnHome, StepReply
@@ -51,7 +51,8 @@ drop_source = sends(ConfirmMove, to=source)
 def bind_there(services: Services, run: Run[MoveFacts]) -> Effect:
     """Bind the ports of the server to the destination."""
     facts = run.facts
-    return rebind(services, run, facts.host, facts.profiles, before=facts.profiles_at_home, starts=facts.runs_there)
+    profiles = given_to_ports(services, run, facts.profiles)
+    return rebind(services, run, facts.host, profiles, before=facts.profiles_at_home, starts=facts.runs_there)
 
 
 def bind_at_home(services: Services, run: Run[MoveFacts]) -> Effect:

@@ -17,7 +17,7 @@ from kilonova.errors import NotFound
 from kilonova.model.instance import Fault, GuestSpec, Instance
 from kilonova.model.network_info import NetworkInfo
 from kilonova.model.port_profiles import PortProfiles, profiles_on
-from kilonova.model.request_spec import RequestedNetwork, StoredRequest
+from kilonova.model.request_spec import RequestedNetwork, RequestSpec, StoredRequest
 from kilonova.model.server_migration import MigrationStatus, MigrationType, MoveKind, ServerMigration
 from kilonova.model.transitions import TRANSITIONS
 from kilonova.network.ports import given_by_host
@@ -127,7 +127,7 @@ def claim_destination(services: Services, run: Run[MoveFacts], *, kind: MoveKind
     """
     instance, request, migration = load(services, run)
     migration = _of_present_flavor(services, instance, migration)
-    networks, facts = _networks(services, run)
+    facts = run.facts
     spec = request.spec.moving(
         kind,
         run.instance_uuid,
@@ -135,6 +135,7 @@ def claim_destination(services: Services, run: Run[MoveFacts], *, kind: MoveKind
         flavor=migration.new_flavor,
         host=facts.requested,
     )
+    networks, facts = _networks(services, run, spec)
     spec = replace(spec, request_id=run.request_id, networks=networks)
     if facts.forced:
         spec = replace(spec, requested_host=None, force_host=facts.requested)
@@ -153,7 +154,9 @@ def has_networks(facts: MoveFacts) -> bool:
     return facts.networks
 
 
-def _networks(services: Services, run: Run[MoveFacts]) -> tuple[tuple[RequestedNetwork, ...], MoveFacts]:
+def _networks(
+    services: Services, run: Run[MoveFacts], spec: RequestSpec
+) -> tuple[tuple[RequestedNetwork, ...], MoveFacts]:
     """Return what the ports require of a destination, and the facts with what the source gives to the ports."""
     facts = run.facts
     if not facts.networks:
@@ -161,7 +164,7 @@ def _networks(services: Services, run: Run[MoveFacts]) -> tuple[tuple[RequestedN
     with services.database.read() as connection:
         info = instance_networks.info_of(connection, run.instance_uuid)
     at_home = facts.profiles_at_home if facts.tried else given_by_host(info)
-    return demands(services, facts, info), replace(facts, profiles_at_home=at_home)
+    return demands(services, facts, info, spec), replace(facts, profiles_at_home=at_home)
 
 
 def _of_present_flavor(services: Services, instance: Instance, migration: ServerMigration) -> ServerMigration:

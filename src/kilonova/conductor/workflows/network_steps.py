@@ -14,7 +14,7 @@ after a crash at any point, and its undo finds every port.
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
@@ -26,7 +26,14 @@ from kilonova.conductor.workflow_engine.run import Failure, HasHost, Interrupt, 
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.step_kinds import one_way, sends
 from kilonova.conductor.workflow_engine.workflow import NOTHING, Do, Step, complete_or_fail
-from kilonova.db import aggregates, instance_networks, instances, network_events
+from kilonova.db import (
+    aggregates,
+    host_devices,
+    instance_networks,
+    instances,
+    network_events,
+    provider_aggregates,
+)
 from kilonova.db.core.transaction import Transaction
 from kilonova.errors import Conflict, Forbidden, InvalidRequest, KilonovaError, NotFound, PortBindingFailed
 from kilonova.messaging.messages import FaultOf, StepReply, UnpauseGuest
@@ -34,10 +41,10 @@ from kilonova.model.instance import GuestSpec, Instance, PowerState
 from kilonova.model.network_event import COMPLETED, NetworkEventName
 from kilonova.model.network_info import NetworkInfo
 from kilonova.model.network_request import NetworkRequest
-from kilonova.model.port_profiles import NO_PROFILES, PortProfiles
-from kilonova.model.request_spec import RequestedNetwork
+from kilonova.model.port_profiles import NO_PROFILES, PortProfiles, needs_devices, with_devices
+from kilonova.model.request_spec import RequestedNetwork, RequestSpec
 from kilonova.network import ports
-from kilonova.network.host_demands import demands_of_server
+from kilonova.network.host_demands import Lookups, demands_of_server
 from kilonova.network.port_owner import PortOwner
 
 LOG = logging.getLogger(__name__)
@@ -121,9 +128,26 @@ def owner_in(services: Services, instance: Instance, zone: str | None) -> PortOw
     )
 
 
-def demands(services: Services, facts: Plugging, info: NetworkInfo) -> tuple[RequestedNetwork, ...]:
+def demands(services: Services, facts: Plugging, info: NetworkInfo, spec: RequestSpec) -> tuple[RequestedNetwork, ...]:
     """Return what the ports of a server that moves require of its next host, as the network service knows it now."""
-    return demands_of_server(services.network, info) if facts.networks and info else ()
+    if not facts.networks or not info:
+        return ()
+    may_have_cells = bool(spec.flavor.extra_specs) or (spec.image is not None and bool(spec.image.properties))
+
+    def aggregates_of(segments: Collection[str]) -> Mapping[str, frozenset[str]]:
+        with services.database.read() as connection:
+            return provider_aggregates.of_providers(connection, segments)
+
+    lookups = Lookups(may_have_cells, aggregates_of if services.routed_networks else None)
+    return demands_of_server(services.network, info, lookups)
+
+
+def given_to_ports(services: Services, run: Run[Any], profiles: PortProfiles) -> PortProfiles:
+    """Return what the claimed host gives to the ports of a server, with their PCI devices."""
+    if not needs_devices(profiles):
+        return profiles
+    with services.database.read() as connection:
+        return with_devices(profiles, host_devices.of_ports(connection, run.instance_uuid))
 
 
 def store(run: Run[Any], info: NetworkInfo) -> Write:

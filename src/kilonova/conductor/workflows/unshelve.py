@@ -23,6 +23,7 @@ from kilonova.conductor.workflows.guest_description import find_server, new_gues
 from kilonova.conductor.workflows.network_steps import (
     PlugWait,
     demands,
+    given_to_ports,
     guest_made,
     held,
     plugged_step,
@@ -78,9 +79,10 @@ def _claim(services: Services, run: Run[UnshelveFacts]) -> Effect:
     with services.database.read() as connection:
         instance, request = find_server(connection, run.instance_uuid)
         info = instance_networks.info_of(connection, run.instance_uuid) if facts.networks else ()
-    networks = demands(services, facts, info)
+    spec = _spec_of(run, instance, request.spec)
+    networks = demands(services, facts, info, spec)
     return ClaimHost(
-        replace(_spec_of(run, instance, request.spec), networks=networks),
+        replace(spec, networks=networks),
         request.group_uuid,
         lambda chosen: replace(facts, host=chosen.host, profiles=profiles_on(networks, chosen.providers)),
         Unshelving(),
@@ -112,7 +114,7 @@ def _give_back(services: Services, run: Run[UnshelveFacts]) -> Effect:
 
 
 def _bind_ports(services: Services, run: Run[UnshelveFacts]) -> Effect:
-    return rebind(services, run, run.facts.host or "", run.facts.profiles)
+    return rebind(services, run, run.facts.host or "", given_to_ports(services, run, run.facts.profiles))
 
 
 # --- spawn ------------------------------------------------------------------------------------------------------------

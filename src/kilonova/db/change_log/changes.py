@@ -88,6 +88,7 @@ class LoggedCell(msgspec.Struct, frozen=True):
     """A NUMA cell.
 
     CPU sets have the form "0-3,8". ``pages``: tuples of page size in KiB, total number and reserved number.
+    ``physnets``, ``tunneled``: as in :class:`~kilonova.model.numa.HostCell`.
     """
 
     id: int
@@ -98,6 +99,8 @@ class LoggedCell(msgspec.Struct, frozen=True):
     pages: Sequence[tuple[int, int, int]]
     socket: int | None
     used: LoggedCellUse
+    physnets: Sequence[str] = ()
+    tunneled: bool = False
 
 
 class LoggedPool(msgspec.Struct, frozen=True):

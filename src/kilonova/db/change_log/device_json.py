@@ -67,7 +67,8 @@ def share_as_json(share: DeviceShare) -> dict[str, Any]:
     ratios = [share.ratios.cpu, share.ratios.memory]
     addresses = [[number, list(which)] for number, which in share.addresses]
     devices = [list(pair) for pair in share.devices]
-    return {"cells": cells, "devices": devices, "ratios": ratios, "addresses": addresses}
+    ports = {"ports": [list(pair) for pair in share.ports]} if share.ports else {}
+    return {"cells": cells, "devices": devices, "ratios": ratios, "addresses": addresses, **ports}
 
 
 def share_from_json(value: Mapping[str, Any]) -> DeviceShare:
@@ -86,7 +87,8 @@ def share_from_json(value: Mapping[str, Any]) -> DeviceShare:
     )
     devices = tuple((number, count) for number, count in value["devices"])
     addresses = tuple((number, tuple(which)) for number, which in value.get("addresses", ()))
-    return DeviceShare(cells, devices, Ratios(*value["ratios"]), addresses)
+    ports = tuple((port_id, number) for port_id, number in value.get("ports", ()))
+    return DeviceShare(cells, devices, Ratios(*value["ratios"]), addresses, ports)
 
 
 def cell_facts(cell: HostCell) -> dict[str, Any]:
@@ -97,6 +99,8 @@ def cell_facts(cell: HostCell) -> dict[str, Any]:
         "siblings": [cpus_text(core) for core in cell.siblings],
         "pages": [[pages.size_kib, pages.total, pages.reserved] for pages in cell.pages],
         "socket": cell.socket,
+        **({"physnets": sorted(cell.physnets)} if cell.physnets else {}),
+        **({"tunneled": True} if cell.tunneled else {}),
     }
 
 
@@ -124,6 +128,8 @@ def read_cell(number: int, facts: Mapping[str, Any], used: Mapping[str, Any]) ->
         used_cpus=used["cpus"],
         used_memory_mib=used["memory_mib"],
         pinned=parse_cpus(used["pinned"]),
+        physnets=frozenset(facts.get("physnets", ())),
+        tunneled=facts.get("tunneled", False),
     )
 
 

@@ -11,17 +11,22 @@ from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.decision import Decision, RankedHost
 from kilonova.scheduler.devices.numa_fit import lay_out
 from kilonova.scheduler.devices.pci_fit import serve
-from kilonova.scheduler.devices.pci_request import Alias, pci_requests
+from kilonova.scheduler.devices.pci_request import Alias, all_pci_requests
+from kilonova.scheduler.devices.port_requests import ANYWHERE, NetworkAffinity
 from kilonova.scheduler.host_table import HostTable
 from kilonova.scheduler.numa_request import numa_request
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceNeeds:
-    """The NUMA topology and the PCI devices that a server requests. ``bool()`` is False if it requests neither."""
+    """The NUMA topology and the PCI devices that a server requests. ``bool()`` is False if it requests neither.
+
+    ``networks``: networks whose cards must be near the server's NUMA cells.
+    """
 
     numa: InstanceNuma | None = None
     pci: tuple[PciRequest, ...] = ()
+    networks: NetworkAffinity = ANYWHERE
 
     def __bool__(self) -> bool:
         return self.numa is not None or bool(self.pci)
@@ -45,16 +50,17 @@ class DeviceNeeds:
         operator disables the filter or forces the host.
         """
         if self.numa is not None and host.cells:
-            return lay_out(host, self.numa, self.pci, ratios)
-        devices = serve(host.pools, self.pci)
-        return None if devices is None else DeviceShare(devices=devices, ratios=ratios)
+            return lay_out(host, self.numa, self.pci, ratios, self.networks)
+        served = serve(host.pools, self.pci)
+        return None if served is None else DeviceShare(devices=served.devices, ratios=ratios, ports=served.ports)
 
 
 def needs_of(spec: RequestSpec, aliases: Mapping[str, Alias]) -> DeviceNeeds:
     """Return the NUMA topology and PCI devices of a request. Raises: InvalidRequest, for contradictory options."""
     return DeviceNeeds(
         numa_request(spec.flavor, spec.image),
-        pci_requests(spec.flavor, spec.image, aliases),
+        all_pci_requests(spec, aliases),
+        NetworkAffinity.of(spec) if spec.networks else ANYWHERE,
     )
 
 

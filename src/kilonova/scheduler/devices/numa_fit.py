@@ -23,7 +23,8 @@ from kilonova.model.numa import (
 )
 from kilonova.model.pci import NumaPolicy, PciRequest
 from kilonova.placement.assignment import assign
-from kilonova.scheduler.devices.pci_fit import serve
+from kilonova.scheduler.devices.pci_fit import Served, serve
+from kilonova.scheduler.devices.port_requests import ANYWHERE, NetworkAffinity
 
 _KIB_PER_MIB = 1024
 
@@ -32,17 +33,23 @@ Fits = Sequence[Sequence[CellShare | None]]
 
 
 def lay_out(
-    host: HostDevices, wanted: InstanceNuma, requests: Sequence[PciRequest] = (), ratios: Ratios | None = None
+    host: HostDevices,
+    wanted: InstanceNuma,
+    requests: Sequence[PciRequest] = (),
+    ratios: Ratios | None = None,
+    networks: NetworkAffinity = ANYWHERE,
 ) -> DeviceShare | None:
     """Return the cells, CPUs and devices that a server would take on ``host``, or None if the server does not fit.
 
     Host cells with more free CPUs and memory are preferred. A server without PCI requests uses cells near PCI devices
     only if no other cells fit.
     ``ratios``: the host's allocation ratios, which limit shared CPUs and memory.
+    ``networks``: networks whose cards must be near the cells.
 
     Source: spec SCHEDULER §3 #21; Nova admin guide, "CPU topologies".
     """
     bounds = ratios or Ratios()
+    bound_to_cards = networks.matters_on(host.cells)
     if len(host.cells) < len(wanted.cells) or serve(host.pools, requests) is None:
         return None
     cells = _in_order_of_preference(host, wanted, wants_devices=bool(requests))
@@ -50,15 +57,18 @@ def lay_out(
         [_cell_share(cell, each, wanted, bounds, extra=int(wanted.isolate_emulator and not index)) for cell in cells]
         for index, each in enumerate(wanted.cells)
     ]
-    anywhere = all(request.numa_policy is NumaPolicy.PREFERRED for request in requests)
+    anywhere = not bound_to_cards and all(request.numa_policy is NumaPolicy.PREFERRED for request in requests)
     for allowed in _sets_of_cells(len(cells), len(wanted.cells), all_at_once=anywhere):
+        if bound_to_cards and not networks.allows(host.cells, {cells[column].id for column in allowed}):
+            continue
         chosen = _match(fits, allowed)
         if chosen is None:
             continue
         shares = [share for row, column in enumerate(chosen) if (share := fits[row][column]) is not None]
-        devices = serve(host.pools, requests, host.cells, {share.cell for share in shares}) if requests else ()
-        if devices is not None:
-            return DeviceShare(tuple(shares), devices, bounds)
+        near = {share.cell for share in shares}
+        served = serve(host.pools, requests, host.cells, near) if requests else Served()
+        if served is not None:
+            return DeviceShare(tuple(shares), served.devices, bounds, ports=served.ports)
         if anywhere:
             return None
     return None

@@ -7,13 +7,26 @@ are considered: the assignment fails only if no combination satisfies all reques
 
 from collections import Counter
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from itertools import chain
 
 from kilonova.model.numa import HostCell
 from kilonova.model.pci import PF, VDPA, NumaPolicy, PciPool, PciRequest
 from kilonova.placement.assignment import assign
+from kilonova.scheduler.devices.port_requests import NETWORK_TAG, NO_NETWORK, REMOTE_TAG
 
 _ONLY_ON_DEMAND = (PF, VDPA)
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """Devices for all requests of a server. ``devices``: (pool number, number of devices) pairs.
+
+    ``ports``: (port id, pool number) pairs of the devices for ports.
+    """
+
+    devices: tuple[tuple[int, int], ...] = ()
+    ports: tuple[tuple[str, int], ...] = ()
 
 
 def serve(
@@ -21,8 +34,8 @@ def serve(
     requests: Sequence[PciRequest],
     cells: Sequence[HostCell] = (),
     near: Collection[int] | None = None,
-) -> tuple[tuple[int, int], ...] | None:
-    """Return (pool number, number of devices) pairs that satisfy all ``requests``, or None if that is impossible.
+) -> Served | None:
+    """Return devices that satisfy all ``requests``, or None if that is impossible.
 
     ``near``: the ids of the host cells that the server will use; None for a server without NUMA topology, which takes
     devices from any cell. ``cells``: all NUMA cells of the host; they are read for the socket of each cell.
@@ -36,16 +49,19 @@ def serve(
     given = assign(wanted, [request.count for request in requests], free)
     if given is None:
         return None
-    return tuple(sorted(Counter(chain(*given)).items()))
+    ports = tuple((each.port_id, numbers[0]) for each, numbers in zip(requests, given, strict=True) if each.port_id)
+    return Served(tuple(sorted(Counter(chain(*given)).items())), ports)
 
 
 def matches(pool: PciPool, request: PciRequest) -> bool:
     """Tell whether the devices of a pool match ``request``, regardless of their NUMA node.
 
-    Physical functions and vDPA devices match only if the request names their type; remote-managed devices never match.
+    Physical functions and vDPA devices match only if the request names their type; remote-managed devices match only a
+    request for them. A device without the tag ``physical_network`` is for overlay networks.
     """
-    facts = {name: value.lower() for name, value in pool.facts().items()}
-    if facts.get("remote_managed") in {"true", "1", "yes"}:
+    facts = {NETWORK_TAG: NO_NETWORK, **{name: value.lower() for name, value in pool.facts().items()}}
+    facts[REMOTE_TAG] = "true" if facts.get(REMOTE_TAG) in {"true", "1", "yes"} else "false"
+    if facts[REMOTE_TAG] == "true" and not any(dict(spec).get(REMOTE_TAG) == "true" for spec in request.specs):
         return False
     if pool.dev_type in _ONLY_ON_DEMAND and not any(
         dict(spec).get("dev_type") == pool.dev_type for spec in request.specs

@@ -12,6 +12,8 @@ from kilonova.errors import ConfigurationError, InvalidRequest
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.pci import PF, STANDARD, VF, NumaPolicy, PciRequest
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.devices.port_requests import port_pci_requests
 from kilonova.scheduler.guest_options import guest_option_reads
 from kilonova.scheduler.reads import Reads, names
 
@@ -66,6 +68,14 @@ def read_aliases(texts: tuple[str, ...]) -> Mapping[str, Alias]:
         specs = (*(known.specs if known is not None else ()), tuple(sorted(spec.items())))
         aliases[name] = Alias(name, policy, specs)
     return aliases
+
+
+def all_pci_requests(spec: RequestSpec, aliases: Mapping[str, Alias]) -> tuple[PciRequest, ...]:
+    """Return the devices that the flavor and the ports of a request need. Raises: InvalidRequest."""
+    asked = pci_requests(spec.flavor, spec.image, aliases)
+    if not spec.networks:
+        return asked
+    return (*asked, *port_pci_requests(spec.networks, _numa_policy(spec.flavor, spec.image)))
 
 
 def pci_requests(flavor: Flavor, image: Image | None, aliases: Mapping[str, Alias]) -> tuple[PciRequest, ...]:

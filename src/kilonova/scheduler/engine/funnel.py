@@ -27,7 +27,7 @@ from kilonova.scheduler.engine.step import Step
 from kilonova.scheduler.host_table import BoolArray, HostTable, IntArray
 from kilonova.scheduler.isolation_rules import Candidate
 from kilonova.scheduler.nova_compat.adapters import HostFilterAdapter
-from kilonova.scheduler.rule import Filter, RequestFilter, rule_name
+from kilonova.scheduler.rule import Filter, RequestFilter, reason_of, rule_name
 
 PLACEMENT_RULE = "Placement: "
 """Prefix of the rule names of Placement conditions."""
@@ -73,7 +73,7 @@ def funnel(
         return
     for each in _in_order(each for each in filters if each.runs_on_rebuild or not rebuild):
         name = rule_name(each)
-        yield Step(name, each.reason, _ask(each, name, hosts, spec, still_in))
+        yield Step(name, reason_of(each, spec), _ask(each, name, hosts, spec, still_in))
 
 
 class LaterRoom(NamedTuple):
@@ -154,11 +154,11 @@ def later_filters(spec: RequestSpec, filters: Sequence[Filter]) -> tuple[LaterFi
     """Return, in order, the filters that must run again for every server of a request except the first."""
     if is_forced(spec):
         return ()
-    return tuple(_later(each) for each in _in_order(each for each in filters if not each.run_once))
+    return tuple(_later(each, spec) for each in _in_order(each for each in filters if not each.run_once))
 
 
-def _later(each: Filter) -> LaterFilter:
-    return LaterFilter(rule_name(each), each.reason, bool(getattr(each, "only_where_placed", False)), each)
+def _later(each: Filter, spec: RequestSpec) -> LaterFilter:
+    return LaterFilter(rule_name(each), reason_of(each, spec), bool(getattr(each, "only_where_placed", False)), each)
 
 
 def _words_for(name: str, amount: int) -> tuple[str, str]:
@@ -241,7 +241,7 @@ def _request_filters(
             continue
         if spec.query is not before and (masks := _conditions(hosts, spec.query, before)):
             added: BoolArray = np.logical_and.reduce(masks)
-            yield Step(request_filter.name, request_filter.reason, added)
+            yield Step(request_filter.name, reason_of(request_filter, spec), added)
     return spec
 
 

@@ -14,7 +14,8 @@ from kilonova.model.pci import PciRequest
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.device_states import DeviceStates
 from kilonova.scheduler.devices.numa_fit import lay_out
-from kilonova.scheduler.devices.pci_request import PCI_READS, Alias, pci_requests, read_aliases
+from kilonova.scheduler.devices.pci_request import PCI_READS, Alias, all_pci_requests, read_aliases
+from kilonova.scheduler.devices.port_requests import ANYWHERE, NetworkAffinity
 from kilonova.scheduler.host_table import BoolArray, FloatArray, HostTable, IntArray
 from kilonova.scheduler.numa_request import NUMA_READS, numa_request
 from kilonova.scheduler.reads import Reads
@@ -44,18 +45,27 @@ class NUMATopologyFilter:
     def configured(cls, config: SchedulerConfig) -> Self:
         return cls(aliases=read_aliases(config.pci_alias))
 
+    def reason_for(self, spec: RequestSpec) -> str:
+        """Return the reason for a request with networks, whose cards must be near the server's cells."""
+        affinity = NetworkAffinity.of(spec)
+        near = [f"physical network {name}" for name in sorted(affinity.physnets)]
+        near += ["overlay networks"] if affinity.tunneled else []
+        return f"{self.reason} near the cards of {', '.join(near)}" if near else self.reason
+
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
         try:
             wanted = numa_request(spec.flavor, spec.image)
             if wanted is None:
                 return hosts.all_hosts
-            requests = pci_requests(spec.flavor, spec.image, self.aliases)
+            requests = all_pci_requests(spec, self.aliases)
         except InvalidRequest:
             return np.zeros(len(hosts), dtype=np.bool_)
-        return _fitting(hosts, wanted, requests)
+        return _fitting(hosts, wanted, requests, NetworkAffinity.of(spec) if spec.networks else ANYWHERE)
 
 
-def _fitting(hosts: HostTable, wanted: InstanceNuma, requests: tuple[PciRequest, ...]) -> BoolArray:
+def _fitting(
+    hosts: HostTable, wanted: InstanceNuma, requests: tuple[PciRequest, ...], networks: NetworkAffinity
+) -> BoolArray:
     states = hosts.device_states
     possible = _may_fit(states, wanted, requests)
     shapes = states.shapes(hosts.devices)
@@ -65,9 +75,10 @@ def _fitting(hosts: HostTable, wanted: InstanceNuma, requests: tuple[PciRequest,
         mine = index == number
 
         def judge(shape: HostDevices, ratios: Ratios = ratios) -> bool:
-            return lay_out(shape, wanted, requests, ratios) is not None
+            return lay_out(shape, wanted, requests, ratios, networks) is not None
 
-        passed[mine] = states.verdicts((NUMATopologyFilter, wanted, requests, ratios), shapes[mine], possible, judge)
+        key = NUMATopologyFilter, wanted, requests, ratios, networks
+        passed[mine] = states.verdicts(key, shapes[mine], possible, judge)
     return passed
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PciPassthroughFilter: hosts with the PCI devices that the flavor requests."""
+"""PciPassthroughFilter: hosts with the PCI devices that the flavor and the ports request."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,8 @@ import numpy as np
 from kilonova.errors import InvalidRequest
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.devices.pci_fit import serve
-from kilonova.scheduler.devices.pci_request import PCI_READS, Alias, pci_requests, read_aliases
+from kilonova.scheduler.devices.pci_request import PCI_READS, Alias, all_pci_requests, read_aliases
+from kilonova.scheduler.devices.port_requests import port_pci_requests
 from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.reads import Reads
 from kilonova.scheduler.settings import SchedulerConfig
@@ -36,9 +37,18 @@ class PciPassthroughFilter:
     def configured(cls, config: SchedulerConfig) -> Self:
         return cls(aliases=read_aliases(config.pci_alias))
 
+    def reason_for(self, spec: RequestSpec) -> str:
+        """Return the reason for a request with ports that need PCI devices."""
+        try:
+            asked = port_pci_requests(spec.networks, None)
+        except InvalidRequest as error:
+            return error.message
+        wanted = [f"port {each.port_id} ({', '.join('='.join(pair) for pair in each.specs[0])})" for each in asked]
+        return f"{self.reason} or for {', '.join(wanted)}" if wanted else self.reason
+
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
         try:
-            requests = pci_requests(spec.flavor, spec.image, self.aliases)
+            requests = all_pci_requests(spec, self.aliases)
         except InvalidRequest:
             return np.zeros(len(hosts), dtype=np.bool_)
         if not requests:

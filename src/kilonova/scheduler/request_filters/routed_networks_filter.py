@@ -22,6 +22,11 @@ class RoutedNetworksFilter:
     reason: ClassVar[str] = "does not reach a segment of a requested network"
     reads: ClassVar[Reads] = NOTHING
 
+    def reason_for(self, spec: RequestSpec) -> str:
+        """Return the reason for a request with routed networks."""
+        routed = [network.network_id for network in spec.networks if network.segments]
+        return f"does not reach a segment of network {' and of network '.join(routed)}" if routed else self.reason
+
     def apply(self, spec: RequestSpec, aggregates: AggregateIndex) -> RequestSpec:  # noqa: ARG002
         wanted: list[frozenset[str]] = []
         for network in spec.networks:

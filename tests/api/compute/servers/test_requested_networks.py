@@ -8,6 +8,7 @@ import pytest
 
 from kilonova.cli.wiring.core import Parts
 from kilonova.db import instance_networks
+from kilonova.identifiers import new_uuid
 from kilonova.model.network_request import NO_NETWORKS, NetworkMode, NetworkRequest, RequestedNetwork
 from kilonova.network.cached_client import CachedClient
 from support.control import Control, NewControl
@@ -266,3 +267,60 @@ def test_a_port_that_asks_nothing_of_hosts_costs_no_further_request(control: Con
     control.boot(networks=[{"port": port}])
     assert neutron.faults.counts()["GET ports"] == 2  # checked with the user's rights; taken
     assert "GET extensions" not in neutron.faults.counts()
+
+
+def routed_network(control: Control, neutron: FakeNeutron, *hosts: str) -> str:
+    """Create a network with one segment that some hosts reach, as Neutron's segments plug-in does it in Placement."""
+    network, segment = neutron.make_network("routed", OWN, v4="10.8.0.0/24"), new_uuid()
+    (subnet,) = neutron.store.where("subnets", network_id=network)
+    subnet["segment_id"] = segment
+    made = control.admin.post("/os-aggregates", {"aggregate": {"name": segment}}).body["aggregate"]
+    for host in hosts:
+        control.admin.post(f"/os-aggregates/{made['id']}/action", {"add_host": {"host": host}})
+    assert control.placement.post("/resource_providers", {"name": segment, "uuid": segment}).status == 200
+    members = {"aggregates": [made["uuid"]], "resource_provider_generation": 0}
+    assert control.placement.put(f"/resource_providers/{segment}/aggregates", members).status == 200
+    return network
+
+
+def test_servers_are_placed_where_a_segment_of_their_network_is(new_control: NewControl) -> None:
+    neutron = FakeNeutron()
+    more = "[scheduler]\nquery_placement_for_routed_network_aggregates = true\n"
+    control = new_control(network=neutron, more=more)
+    network = routed_network(control, neutron, "node2")
+    for _ in range(2):
+        server = control.boot(networks=[{"uuid": network}])
+        assert server["OS-EXT-SRV-ATTR:host"] == "node2"
+    port = neutron.make_port(network, OWN)
+    server = control.boot(networks=[{"port": port}])
+    assert server["OS-EXT-SRV-ATTR:host"] == "node2"
+    moved = control.admin.post(f"/servers/{server['id']}/action", {"migrate": None})
+    assert moved.status == 202
+    control.settle()
+    server = control.admin.get(f"/servers/{server['id']}").body["server"]
+    assert (server["OS-EXT-SRV-ATTR:host"], server["status"]) == ("node2", "ACTIVE"), (
+        "no other host reaches the segment"
+    )
+    explained = control.operator.get(f"/decisions/{server['id']}?hosts=true").body
+    assert f"does not reach a segment of network {network}" in str(explained)
+
+
+def test_a_segment_without_an_aggregate_gets_no_server(new_control: NewControl) -> None:
+    neutron = FakeNeutron()
+    control = new_control(network=neutron, more="[scheduler]\nquery_placement_for_routed_network_aggregates = true\n")
+    network = neutron.make_network("routed", OWN)
+    (subnet,) = neutron.store.where("subnets", network_id=network)
+    subnet["segment_id"] = new_uuid()
+    server = control.boot(networks=[{"uuid": network}])
+    assert server["status"] == "ERROR"
+    assert "routed_networks_filter" in server["fault"]["message"]
+
+
+def test_a_port_that_needs_an_accelerator_is_refused(control: Control, neutron: FakeNeutron) -> None:
+    vnic = {"binding:vnic_type": "accelerator-direct"}
+    port = neutron.make_port(neutron.make_network(project_id=OWN), OWN, **vnic)
+    status, message = refusal(control, networks=[{"port": port}])
+    assert (status, message) == (
+        400,
+        f"Port {port} needs an accelerator (accelerator-direct), but there is no accelerator service.",
+    )

@@ -64,8 +64,8 @@ def test_invalid_credentials_and_options(tmp_path: Path) -> None:
 
 
 def test_options_have_novas_defaults_and_those_without_effect_are_named(tmp_path: Path) -> None:
-    settings = settings_with(tmp_path, f"[neutron]\n{LOGIN}physnets = a\nregion_name = one\n")
+    settings = settings_with(tmp_path, f"[neutron]\n{LOGIN}region_name = one\n[cinder]\ncross_az_attach = true\n")
     neutron = settings.neutron
     assert (neutron.http_retries, neutron.extension_sync_interval_s, neutron.default_floating_pool) == (3, 600, "nova")
     (sentence,) = ineffective_options(settings.conf, settings.scheduler)
-    assert "[neutron] physnets has no effect" in sentence
+    assert "[cinder] cross_az_attach has no effect" in sentence

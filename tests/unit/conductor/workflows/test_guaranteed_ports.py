@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers with ports that request resources of their host: builds, moves, attached and detached interfaces."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from kilonova.conductor.workflows.interfaces import ATTACH_INTERFACE, AttachFacts
+from kilonova.messaging.messages import SpawnGuest
 from kilonova.model.instance import VmState
 from kilonova.model.network_request import NetworkMode, NetworkRequest, RequestedNetwork
 from kilonova.network.host_demands import demands_of_request
+from kilonova.scenario.model import SimulatedPool
+from kilonova.scheduler.settings import SchedulerConfig
 from support.cell import Cell, NewCell, asker, host, networks
 from support.fake_neutron import FakeNeutron
 from support.folder_images import FolderImages
@@ -256,3 +260,53 @@ def test_an_unshelved_server_gets_bandwidth_anew(cell_of: NewCell, images: Folde
     assert (state(cloud, uuid)[1], cloud.cell.instance(other).host) == ("node2", "node1")
     assert (cloud.egress(uuid), cloud.allocation(port)) == ({"node2": 6_000}, {cloud.bridges["node2"]})
     check_networks(cloud.cell)
+
+
+def with_cards(cell_of: NewCell, count: int = 2) -> Cloud:
+    neutron = FakeNeutron()
+    config = replace(SchedulerConfig(), enabled_filters=(*SchedulerConfig().enabled_filters, "PciPassthroughFilter"))
+    cards = SimulatedPool("8086", "154c", count, dev_type="type-VF", tags={"physical_network": "public"})
+    hosts = [host(name, pci=(cards,)) for name in ("node1", "node2")]
+    return Cloud(cell_of(*hosts, neutron=neutron, config=config), neutron)
+
+
+def slot(cloud: Cloud, port: str) -> str | None:
+    profile = cloud.neutron.port(port)["binding:profile"]
+    return profile.get("pci_slot")
+
+
+def test_a_direct_port_gets_a_virtual_function_of_the_host(cell_of: NewCell) -> None:
+    cloud = with_cards(cell_of)
+    ports = [cloud.neutron.make_port(cloud.network, "wonder", **{"binding:vnic_type": "direct"}) for _ in range(4)]
+    servers = [cloud.boot(port, force_host="node1") for port in ports[:3]]
+    assert cloud.neutron.port(ports[0])["binding:profile"] == {
+        "pci_slot": "0000:00:00.0",
+        "pci_vendor_info": "8086:154c",
+        "physical_network": "public",
+    }
+    assert slot(cloud, ports[1]) == "0000:00:00.1"
+    assert cloud.cell.instance(servers[2]).vm_state is VmState.ERROR
+    spawned = [message.guest for message in cloud.cell.bus.sent if isinstance(message, SpawnGuest)]
+    assert [guest.reserved.devices for guest in spawned] == [(), ()]
+    assert [vif.profile["pci_slot"] for guest in spawned for vif in guest.vifs] == ["0000:00:00.0", "0000:00:00.1"]
+    cloud.cell.delete(servers[0])
+    cloud.cell.work_off()
+    assert cloud.neutron.port(ports[0])["binding:profile"] == {}
+    cloud.boot(ports[3], force_host="node1")
+    assert slot(cloud, ports[3]) == "0000:00:00.0"
+
+
+def test_a_reverted_migration_restores_the_virtual_function(cell_of: NewCell) -> None:
+    cloud = with_cards(cell_of)
+    first, second = (
+        cloud.neutron.make_port(cloud.network, "wonder", **{"binding:vnic_type": "direct"}) for _ in range(2)
+    )
+    cloud.boot(first, force_host="node1")
+    uuid = cloud.boot(second, force_host="node1")
+    before = cloud.neutron.port(second)["binding:profile"]
+    cloud.cell.migrate(uuid)
+    cloud.cell.work_off()
+    assert (state(cloud, uuid)[1], slot(cloud, second)) == ("node2", "0000:00:00.0")
+    cloud.cell.revert(uuid)
+    cloud.cell.work_off()
+    assert (state(cloud, uuid)[1], cloud.neutron.port(second)["binding:profile"]) == ("node1", before)

@@ -3,7 +3,7 @@ import pytest
 from tests.unit.scheduler.small_devices import cell, gpus
 
 from kilonova.model.pci import PF, NumaPolicy, PciRequest
-from kilonova.scheduler.devices.pci_fit import matches, serve
+from kilonova.scheduler.devices.pci_fit import Served, matches, serve
 
 GPU = (("product_id", "1DB4"), ("vendor_id", "10de"))
 
@@ -27,9 +27,9 @@ def test_physical_functions_and_remotely_managed_devices_are_not_given_unasked()
 
 def test_requests_for_the_same_pools_are_served_together() -> None:
     pools = (gpus(0, 2, None), gpus(1, 3, None, used=2))
-    assert serve(pools, [asked(2), asked(1)]) == ((0, 2), (1, 1))
+    assert serve(pools, [asked(2), asked(1)]) == Served(((0, 2), (1, 1)))
     assert serve(pools, [asked(2), asked(2)]) is None
-    assert serve(pools, []) == ()
+    assert serve(pools, []) == Served()
 
 
 @pytest.mark.parametrize(
@@ -46,8 +46,10 @@ def test_a_policy_bounds_how_far_a_device_may_be(policy: NumaPolicy, expected: l
     near, unknown, socket, far = gpus(0, 1, 0), gpus(1, 1, None), gpus(2, 1, 1), gpus(3, 1, 2)
     served = [pool.number for pool in (near, unknown, socket, far) if serve((pool,), [asked(1, policy)], cells, {0})]
     assert served == expected
-    assert serve((far, socket, unknown, near), [asked(1, policy)], cells, {0}) == ((0, 1),), "the nearest comes first"
+    assert serve((far, socket, unknown, near), [asked(1, policy)], cells, {0}) == Served(((0, 1),)), (
+        "the nearest comes first"
+    )
 
 
 def test_a_server_without_cells_takes_devices_from_anywhere() -> None:
-    assert serve((gpus(0, 1, 3),), [asked(1, NumaPolicy.REQUIRED)]) == ((0, 1),)
+    assert serve((gpus(0, 1, 3),), [asked(1, NumaPolicy.REQUIRED)]) == Served(((0, 1),))

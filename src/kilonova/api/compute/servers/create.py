@@ -64,7 +64,7 @@ def create_server(ctx: Context, request: Request) -> Reply:
     if asked.hostname is not None and count > 1:
         raise invalid_field("hostname", "The field cannot be used with max_count above 1.")
     networks, count = read_networks(ctx, asked, least, count)
-    demands = read_demands(ctx, request, networks)
+    demands = read_demands(ctx, request, networks, flavor, image)
     reservation_id = "r-" + secrets.token_hex(4)
     built = _instances(ctx, asked, flavor, image, target, count, reservation_id)
     spec = RequestSpec(

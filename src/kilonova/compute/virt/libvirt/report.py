@@ -18,6 +18,7 @@ from kilonova.compute.virt.libvirt.host.capabilities_xml import HostFacts, read_
 from kilonova.compute.virt.libvirt.host.host_cells import (
     cells_for_guests,
     cpus_for_guests,
+    near_cards,
     read_reserved_pages,
     require_consistent,
 )
@@ -80,6 +81,7 @@ class HostReport:
             host = self._look(connection)
             resources = self._setup.resources
             cpus = cpus_for_guests(_online_cpus(connection), resources)
+            cells = cells_for_guests(host.cells, cpus, self._reserved_pages)
             return NodeReport(
                 host=self._setup.host,
                 hypervisor_hostname=connection.getHostname(),
@@ -95,7 +97,7 @@ class HostReport:
                 traits=traits_of(host, self._settings, resources.image_type_exclude_list),
                 host_ip=resources.my_ip or own_address(),
                 metrics=self._metrics(connection),
-                devices=HostDevices(cells_for_guests(host.cells, cpus, self._reserved_pages), self._pools(connection)),
+                devices=HostDevices(near_cards(cells, resources), self._pools(connection)),
             )
 
     def _look(self, connection: Any) -> HostCapabilities:

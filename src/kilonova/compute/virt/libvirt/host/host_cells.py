@@ -3,7 +3,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kilonova.compute.virt.libvirt.host.capabilities import CellFacts
 from kilonova.config.host_resources import HostResourceSettings
@@ -60,6 +60,24 @@ def cpus_for_guests(online: frozenset[int], settings: HostResourceSettings) -> G
 def cells_for_guests(cells: Iterable[CellFacts], cpus: GuestCpus, reserved: ReservedPages) -> tuple[HostCell, ...]:
     """Return the NUMA cells of a host, sorted by id, with the CPUs and memory pages that guests may use."""
     return tuple(_cell(cell, cpus, reserved) for cell in sorted(cells, key=lambda cell: cell.id))
+
+
+def near_cards(cells: Iterable[HostCell], resources: HostResourceSettings) -> tuple[HostCell, ...]:
+    """Return cells with the networks whose cards are near them. Raises: ConfigurationError for an unknown cell."""
+    found = tuple(cells)
+    known, tunnel = {cell.id for cell in found}, resources.tunnel_nodes or frozenset()
+    sections = {f"neutron_physnet_{name}": nodes for name, nodes in resources.physnet_nodes.items()}
+    for section, nodes in {**sections, "neutron_tunnel": tunnel}.items():
+        if nodes - known:
+            raise ConfigurationError(f"[{section}] numa_nodes: this host has no NUMA cell {cpus_text(nodes - known)}.")
+    return tuple(
+        replace(
+            cell,
+            physnets=frozenset(name for name, nodes in resources.physnet_nodes.items() if cell.id in nodes),
+            tunneled=cell.id in tunnel,
+        )
+        for cell in found
+    )
 
 
 def read_reserved_pages(texts: Iterable[str]) -> ReservedPages:
