@@ -10,6 +10,7 @@ from kilonova.model.flavor import Flavor
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.aggregate_rules import split
 from kilonova.scheduler.explanations.changes import GIVE_UP, SWITCH, Change
+from kilonova.scheduler.explanations.port_changes import port_changes
 from kilonova.scheduler.filters.aggregate_instance_extra_specs import SCOPE as AGGREGATE_SCOPE
 from kilonova.scheduler.filters.compute_capabilities import offered_values
 from kilonova.scheduler.host_table import HostTable
@@ -37,6 +38,7 @@ def request_changes(hosts: HostTable, spec: RequestSpec) -> Iterator[Change]:
     yield from _resources_given_up(spec)
     yield from _extra_specs(hosts, spec)
     yield from _image_properties(hosts, spec)
+    yield from port_changes(hosts, spec)
 
 
 def _places(spec: RequestSpec) -> Iterator[Change]:
