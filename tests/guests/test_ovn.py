@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,7 +18,7 @@ from kilonova.model.network_info import Vif, VifNetwork
 from support.external_network import external_network
 from support.libvirt_node import LibvirtNode
 from support.libvirt_place import LibvirtPlace
-from support.ovn_cloud import OvnCloud, Station, listen_in, reaches
+from support.ovn_cloud import OvnCloud, Station, listen_in, reaches, run_pid
 from support.waiting import wait_until
 
 MACS = ("fa:16:3e:00:00:01", "fa:16:3e:00:00:02")
@@ -31,7 +30,7 @@ from kilonova.bundled_services.ovn import Ovn
 os.umask(0o077)
 ovn = Ovn(Path(sys.argv[1]), "metal")
 ovn.start()
-print(ovn.network.name, flush=True)
+print(ovn.hosts[0].network.name, flush=True)
 time.sleep(600)
 """
 
@@ -73,14 +72,9 @@ def test_stations_reach_each_other_also_after_a_crash(cloud: OvnCloud, stations:
             connected(stations)
 
 
-def run_pid(process: Any) -> int:
-    line = Path(f"/proc/self/fdinfo/{process.pidfd}").read_text().partition("Pid:")[2]
-    return int(line.split()[0])
-
-
 def test_the_machine_reaches_consoles_and_stations_do_not(cloud: OvnCloud, stations: tuple[Station, Station]) -> None:
-    address = cloud.ovn.network.console_address
-    server = listen_in(cloud.ovn.network.name, address)
+    address = cloud.ovn.hosts[0].network.console_address
+    server = listen_in(cloud.ovn.hosts[0].network.name, address)
     try:
         assert reaches(address)
         run("ip", "-n", stations[0].name, "route", "add", "default", "via", ADDRESSES[1])
@@ -92,18 +86,18 @@ def test_the_machine_reaches_consoles_and_stations_do_not(cloud: OvnCloud, stati
 
 def test_another_cloud_cannot_use_the_same_addresses(cloud: OvnCloud, tmp_path: Path) -> None:
     other = Ovn(tmp_path, "metal")
-    assert other.network.name != cloud.ovn.network.name
-    with pytest.raises(ConfigurationError, match=cloud.ovn.network.external):
+    assert other.hosts[0].network.name != cloud.ovn.hosts[0].network.name
+    with pytest.raises(ConfigurationError, match=cloud.ovn.hosts[0].network.external):
         other.start()
     other.stop()
     assert reaches("172.24.4.1") is False
-    assert cloud.ovn.network.file.exists()
+    assert cloud.ovn.hosts[0].network.file.exists()
 
 
 def test_no_socket_of_the_system_is_used(cloud: OvnCloud) -> None:
     assert not list(Path("/run/openvswitch").glob("*.sock"))
     assert not list(Path("/run/ovn").glob("*.sock"))
-    assert {path.name for path in Path(cloud.ovn.guests.ovs_run or "").glob("*.sock")} >= {"db.sock"}
+    assert {path.name for path in Path(cloud.ovn.hosts[0].guests.ovs_run or "").glob("*.sock")} >= {"db.sock"}
 
 
 def vif(number: int) -> Vif:
@@ -119,7 +113,7 @@ def vif(number: int) -> Vif:
 
 @pytest.fixture
 def place(cloud: OvnCloud, tmp_path: Path) -> Iterator[LibvirtPlace]:
-    node = LibvirtNode("metal", cloud.ovn.guests)
+    node = LibvirtNode("metal", cloud.ovn.hosts[0].guests)
     try:
         node.start()
         made = LibvirtPlace(node, tmp_path, device_detach_timeout_s=5)
@@ -130,7 +124,7 @@ def place(cloud: OvnCloud, tmp_path: Path) -> Iterator[LibvirtPlace]:
 
 
 def is_up(cloud: OvnCloud, port: Vif) -> bool:
-    return run("ovn-nbctl", f"--db={cloud.ovn.northbound}", "lsp-get-up", port.port_id).strip() == "up"
+    return run("ovn-nbctl", f"--db={cloud.ovn.databases.northbound}", "lsp-get-up", port.port_id).strip() == "up"
 
 
 def test_ports_of_guests_are_up_while_the_guests_run(cloud: OvnCloud, place: LibvirtPlace) -> None:
@@ -150,8 +144,8 @@ def test_ports_of_guests_are_up_while_the_guests_run(cloud: OvnCloud, place: Lib
     wait_until(lambda: cloud.vsctl("get", "Interface", first.device_name, "ofport").strip() > "0", "the guest's port")
     # Open vSwitch forgets a port whose guest ends while its database does not answer, at its next start
     cloud.vsctl("--no-wait", "add-port", "br-int", "tapgone")
-    cloud.ovn._configure_switch()
-    assert cloud.ovn.ports() & {"tapgone", first.device_name} == {first.device_name}
+    cloud.ovn.hosts[0].configure()
+    assert cloud.ovn.hosts[0].ports() & {"tapgone", first.device_name} == {first.device_name}
     place.driver.destroy(guest.uuid)
     wait_until(lambda: not is_up(cloud, first), "the port to be down")
 
@@ -167,20 +161,23 @@ def test_a_cloud_that_was_killed_leaves_nothing_after_the_next_start(cloud: OvnC
         first.communicate()
         again = Ovn(tmp_path, "metal")
         again.start()
-        assert again.network.name == name
+        assert again.hosts[0].network.name == name
         assert guest.poll() is None
         again.stop()
-        assert again.network.file.exists()  # a guest still runs in it
+        assert again.hosts[0].network.file.exists()  # a guest still runs in it
         guest.kill()
         guest.wait()
         last = Ovn(tmp_path, "metal")
         last.start()
         last.stop()
         wait_until(lambda: _devices_of(last) == set(), "the veth pairs to be removed")
-        assert not last.network.file.exists()
+        assert not last.hosts[0].network.file.exists()
     finally:
         cloud.ovn.start()
 
 
 def _devices_of(ovn: Ovn) -> set[str]:
-    return {each.name for each in Path("/sys/class/net").iterdir()} & {ovn.network.external, ovn.network.consoles}
+    return {each.name for each in Path("/sys/class/net").iterdir()} & {
+        ovn.hosts[0].network.external,
+        ovn.hosts[0].network.consoles,
+    }

@@ -7,31 +7,39 @@ from pathlib import Path
 
 from kilonova.bundled_services.host_network import run
 from kilonova.bundled_services.ovn import Ovn
+from kilonova.bundled_services.ovs_process import OvsProcess
 
 
 class OvnCloud:
     """OVN in a folder, and what Neutron would do with it."""
 
-    def __init__(self, folder: Path, host: str = "metal") -> None:
-        self.ovn = Ovn(folder, host)
+    def __init__(self, folder: Path, *hosts: str) -> None:
+        self.ovn = Ovn(folder, *(hosts or ("metal",)))
 
     def switch(self, name: str, **ports: str) -> None:
         """Create a logical switch with ports. ``ports``: name → MAC and IP address."""
         words = ["--may-exist", "ls-add", name]
         for port, addresses in ports.items():
             words += ["--", "--may-exist", "lsp-add", name, port, "--", "lsp-set-addresses", port, addresses]
-        run("ovn-nbctl", f"--db={self.ovn.northbound}", *words)
+        run("ovn-nbctl", f"--db={self.ovn.databases.northbound}", *words)
 
-    def station(self, device: str, port: str, mac: str, address: str) -> "Station":
-        """Connect a network namespace of its own to a port, as libvirt connects a guest."""
+    def station(self, device: str, port: str, mac: str, address: str, host: int = 0) -> "Station":
+        """Connect a network namespace of its own to a port, as libvirt connects a guest. ``host``: its number."""
         self.vsctl(
             *("--may-exist", "add-port", "br-int", device, "--", "set", "Interface", device, "type=internal"),
             *(f"mac={mac.replace(':', chr(92) + ':')}", f"external_ids:iface-id={port}"),
+            host=host,
         )
-        return Station(self.ovn, device, mac, address)
+        return Station(self, host, device, mac, address)
 
-    def vsctl(self, *words: str) -> str:
-        return run("ovs-vsctl", f"--db=unix:{self.ovn.guests.ovs_run}/db.sock", "--timeout=20", *words)
+    def vsctl(self, *words: str, host: int = 0) -> str:
+        return run("ovs-vsctl", f"--db=unix:{self.ovn.hosts[host].guests.ovs_run}/db.sock", "--timeout=20", *words)
+
+
+def run_pid(process: OvsProcess) -> int:
+    """Return the pid of a process."""
+    line = Path(f"/proc/self/fdinfo/{process.pidfd}").read_text().partition("Pid:")[2]
+    return int(line.split()[0])
 
 
 _SERVE = "import socket, time; s = socket.create_server(({0!r}, {1})); print(flush=True); time.sleep(600)"
@@ -42,10 +50,12 @@ PORT = 4567
 class Station:
     """A network namespace with one device of Open vSwitch, which listens on TCP port ``PORT``."""
 
-    def __init__(self, ovn: Ovn, device: str, mac: str, address: str) -> None:
-        self.name = f"{ovn.network.name}-{device}"
+    def __init__(self, cloud: OvnCloud, host: int, device: str, mac: str, address: str) -> None:
+        self._cloud, self._host, self._device = cloud, host, device
+        network = cloud.ovn.hosts[host].network.name
+        self.name = f"{network}-{device}"
         run("ip", "netns", "add", self.name)
-        run("ip", "-n", ovn.network.name, "link", "set", device, "netns", self.name)
+        run("ip", "-n", network, "link", "set", device, "netns", self.name)
         run("ip", "-n", self.name, "link", "set", device, "address", mac, "mtu", "1442", "up")
         run("ip", "-n", self.name, "address", "add", address, "dev", device)
         self._server = listen_in(self.name, address.partition("/")[0])
@@ -56,6 +66,7 @@ class Station:
     def remove(self) -> None:
         self._server.kill()
         self._server.communicate()
+        self._cloud.vsctl("--if-exists", "del-port", self._device, host=self._host)
         run("ip", "netns", "delete", self.name)
 
 

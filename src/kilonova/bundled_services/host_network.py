@@ -36,16 +36,20 @@ _SETTINGS = {f"{_IPV4}/ip_forward": 0, f"{_IPV4}/conf/all/rp_filter": 1, f"{_IPV
 
 
 class HostNetwork:
-    """Network namespace of a cloud. ``folder``: its data folder; ``host``: name of the cloud's host of real guests."""
+    """Network namespace of a host. ``folder``: data folder of the cloud; ``host``: name of the host of real guests.
 
-    def __init__(self, folder: Path, host: str) -> None:
+    ``number``: of the host within the cloud, from 0 to 63. Host 0 is the gateway to the external network.
+    """
+
+    def __init__(self, folder: Path, host: str, number: int = 0) -> None:
         digest = hashlib.sha256(os.fsencode(folder.absolute()))
-        plain = _NOT_IN_A_NAME.sub("_", host)[:_NAME_LENGTH]
+        plain = _NOT_IN_A_NAME.sub("_", host)[-_NAME_LENGTH:]
         self.name = f"kn-{plain}-{digest.hexdigest()[:6]}"
-        self.external, self.consoles = (f"kn{digest.hexdigest()[:10]}{end}" for end in "ec")
+        self.is_gateway = number == 0
+        self.external, self.consoles = (f"kn{digest.hexdigest()[:10]}{end}{number or ''}" for end in "ec")
         third, fourth = digest.digest()[-2:]
         third = 1 + third % 253 + (1 + third % 253 >= _METADATA_OCTET)
-        self._console_net = f"169.254.{third}.{fourth & 0xFC}"
+        self._console_net = f"169.254.{third}.{(fourth + 4 * number) & 0xFC}"
 
     @property
     def file(self) -> Path:
@@ -62,7 +66,8 @@ class HostNetwork:
 
     def make(self) -> None:
         """Create the namespace and its veth pairs. Keep and complete a namespace in use. Raises: ConfigurationError."""
-        self._require_free()
+        if self.is_gateway:
+            self._require_free()
         if not self.is_in_use():
             self.remove()
         if not self.file.exists():
@@ -71,11 +76,12 @@ class HostNetwork:
             except Unavailable as error:
                 raise ConfigurationError(f"--networks needs network namespaces: {error.message}") from error
         run("ip", "-n", self.name, "link", "set", "lo", "up")
-        self._lay(self.external, "ext0", _EXTERNAL)
+        if self.is_gateway:
+            self._lay(self.external, "ext0", _EXTERNAL)
+            # Open vSwitch in user space gets this machine's packets without the checksums that a network card fills in
+            run("ethtool", "-K", self.external, "tx", "off")
         self._lay(self.consoles, "console0", f"{self._console(1)}/30")
         run("ip", "-n", self.name, "address", "replace", f"{self.console_address}/30", "dev", "console0")
-        # Open vSwitch in user space gets this machine's packets without the checksums that a network card fills in
-        run("ethtool", "-K", self.external, "tx", "off")
         for file, value in _SETTINGS.items():
             run("ip", "netns", "exec", self.name, "sh", "-c", f"echo {value} >{file}")
 

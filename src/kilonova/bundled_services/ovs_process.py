@@ -8,7 +8,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from kilonova.bundled_services.parent_death import die_with_parent
@@ -36,12 +36,16 @@ class OvsProcess:
         self._socket = socket
         self._environment = dict(environment)
         self._process: subprocess.Popen[bytes] | None = None
+        #: Called once after each start, as soon as the daemon listens, until it returns True; the daemon is ready then.
+        self.when_listening: Callable[[], bool] = lambda: True
+        self._is_complete = False
 
     def start(self) -> None:
         """Start the daemon without waiting until it is ready. Raises: OSError."""
         if self.log.exists() and self.log.stat().st_size > LOG_BYTES:
             self.log.replace(self.log.with_name(f"{self.log.name}.1"))
         parent = os.getpid()
+        self._is_complete = False
         with self.log.open("ab") as output:
             self._process = subprocess.Popen(  # noqa: S603
                 self._command,
@@ -63,7 +67,8 @@ class OvsProcess:
             client.settimeout(2)
             with contextlib.suppress(OSError):
                 client.connect(self._socket.format(pid=self._process.pid))
-                return True
+                self._is_complete = self._is_complete or self.when_listening()
+                return self._is_complete
         return False
 
     def wait(self) -> None:

@@ -18,6 +18,14 @@ def test_each_data_folder_has_names_of_its_own() -> None:
     assert all(len(name) <= 15 for name in (first.external, first.consoles))
 
 
+def test_the_hosts_of_a_cloud_differ_in_all_names_and_addresses() -> None:
+    networks = [HostNetwork(Path("/data"), f"{'y' * 50}-{number}", number) for number in range(64)]
+    assert [network.is_gateway for network in networks] == [True, *([False] * 63)]
+    for names in ([n.name for n in networks], [n.consoles for n in networks], [n.console_address for n in networks]):
+        assert len({*names}) == 64
+    assert all(len(network.consoles) <= 15 for network in networks)
+
+
 def test_the_name_of_a_host_stays_a_name() -> None:
     name = HostNetwork(Path("/data"), "../x; rm -rf/" + "y" * 100).name
     assert "/" not in name

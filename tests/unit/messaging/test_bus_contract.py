@@ -9,23 +9,30 @@ from typing import Any
 import pytest
 
 from kilonova.errors import Unavailable
-from kilonova.messaging.bus import Work
+from kilonova.messaging.bus import Sender, Work
 from kilonova.messaging.local import LocalBus
 from kilonova.messaging.messages import (
     AbortLiveMigration,
     AgentMessage,
+    Answer,
+    AskMetadata,
     AskStep,
     DestroyGuest,
     ForceCompleteLiveMigration,
+    GuestMetadata,
     HostsRegistered,
     HostsStarted,
     LiveMigrate,
     MigrationProgress,
+    PasswordPosted,
+    PostPassword,
+    Question,
     StepId,
     StopGuest,
 )
 from kilonova.messaging.thread_pools import AgentPool, pool_of
 from kilonova.model.found_guest import Removal, RemovalReason
+from kilonova.model.posted_password import PostResult
 from support.manual_bus import ManualBus
 from support.rabbit_ends import RabbitEnds
 from support.waiting import wait_until
@@ -112,6 +119,23 @@ def test_what_agents_tell_and_what_the_conductor_runs_itself_comes_once(bus: Any
     settle(bus, lambda: len(came) == 5)
     assert sorted(map(str, came)) == sorted(map(str, [0, 1, 2, progress("node1"), progress("node2")]))
     assert bus.ask(HostsStarted(())) == ORPHANS
+
+
+def test_metadata_of_a_guest_arrive_as_they_are(bus: Any) -> None:
+    files = {"openstack/latest/user_data": bytes(range(256)) * 256, "openstack/latest/meta_data.json": b"{}"}
+    asked: list[Question] = []
+
+    def answer(question: Question, _: Sender) -> Answer:
+        asked.append(question)
+        return GuestMetadata.of(files) if isinstance(question, AskMetadata) else PasswordPosted(PostResult.STORED)
+
+    bus.serve_conductor(lambda _: None, answer)
+    question, post = AskMetadata("node1", "net", "fd00::9", "m"), PostPassword("node1", "net", "fd00::9", "m", "abc=")
+    got = bus.ask(question)
+    assert isinstance(got, GuestMetadata)
+    assert got.files() == files
+    assert bus.ask(post) == PasswordPosted(PostResult.STORED)
+    assert asked == [question, post]
 
 
 # --- buses with threads: what is urgent overtakes all else

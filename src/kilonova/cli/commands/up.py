@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from kilonova.bundled_services.neutron_environment import neutron_python
+from kilonova.bundled_services.tunnel_end import MOST_HOSTS
 from kilonova.cli.scenarios.file import find_scenario
 from kilonova.cli.up import supervisor
 from kilonova.cli.up.consoles import ConsolePart
@@ -35,6 +36,14 @@ def up(
     hypervisor: Annotated[
         Hypervisor, typer.Option(help="Kind of hosts; with libvirt, this machine is a host with real guests in QEMU.")
     ] = Hypervisor.SIMULATED,
+    libvirt_hosts: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=MOST_HOSTS,
+            help="Number of hosts of real guests on this machine; more than 1 need --networks and as many --agents.",
+        ),
+    ] = 1,
     guests_on_stop: Annotated[
         GuestsOnStop, typer.Option(help="Whether real guests keep running when the cloud is stopped.")
     ] = GuestsOnStop.KEEP,
@@ -107,6 +116,7 @@ def up(
         control_command=CONTROL_COMMAND,
         hosts=hosts if hosts is not None else (3 if hypervisor is Hypervisor.SIMULATED else 0),
         hypervisor=hypervisor,
+        libvirt_hosts=libvirt_hosts,
         guests_on_stop=guests_on_stop,
         agents=agents,
         scenario=find_scenario(scenario) if scenario else None,

@@ -35,6 +35,7 @@ from kilonova.config.host_resources import HostResourceSettings
 from kilonova.config.images import ImageCacheSettings
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.config.log import LogSettings
+from kilonova.config.metadata import MetadataSettings
 from kilonova.config.rabbit import RabbitSettings
 from kilonova.config.section import settings_of
 from kilonova.errors import ConfigurationError
@@ -56,6 +57,7 @@ _SECTIONS_OF_AGENTS = (
     ImageCacheSettings,
     LibvirtSettings,
     LogSettings,
+    MetadataSettings,
 )
 _OPTIONS_OF_AGENTS = frozenset(
     (setting.group, setting.oslo.name) for section in _SECTIONS_OF_AGENTS for setting in settings_of(section)
@@ -70,36 +72,42 @@ _HEADER = "# Written at every start by `kilonova up`.\n"
 Sections = Mapping[str, Mapping[str, Any]]
 
 
-def require_possible(agents: int, hosts: int, operator: Sections, own_host: str | None = None) -> None:
+def require_possible(agents: int, hosts: int, operator: Sections, own_hosts: Sequence[str] = ()) -> None:
     """Check that the requested agents can be started. Raises: ConfigurationError.
 
-    ``hosts``: number of simulated hosts. ``own_host``: name of the host of real guests, which gets an agent process of
-    its own; None if there is no such host.
+    ``hosts``: number of simulated hosts. ``own_hosts``: names of the hosts of real guests, each of which gets an agent
+    process of its own.
     """
+    if len(own_hosts) > 1 and agents != len(own_hosts):
+        count = len(own_hosts)
+        raise ConfigurationError(
+            f"--libvirt-hosts {count} needs --agents {count}: each host of real guests has an agent process of its own"
+        )
     if not agents:
         return
     if not rabbitmq.is_installed():
         raise ConfigurationError(
             "--agents needs RabbitMQ, which is not installed. On Debian and Ubuntu: apt-get install rabbitmq-server"
         )
-    there_are = hosts + (own_host is not None)
+    there_are = hosts + len(own_hosts)
     if agents > there_are:
         raise ConfigurationError(
             f"--agents {agents} exceeds the number of hosts ({there_are}), but each agent needs a host"
         )
-    if own_host is not None and hosts and agents == 1:
+    if own_hosts and hosts and agents == 1:
         raise ConfigurationError("--agents 1 is too few: the host of real guests needs an agent process of its own")
     if operator.get("DEFAULT", {}).get("transport_url"):
         raise ConfigurationError("--agents starts its own broker: remove transport_url from --config-file")
 
 
-def share_out(hosts: Sequence[str], agents: int, own_host: str | None = None) -> dict[str, tuple[str, ...]]:
+def share_out(hosts: Sequence[str], agents: int, own_hosts: Sequence[str] = ()) -> dict[str, tuple[str, ...]]:
     """Return agent → its hosts. Each agent gets consecutive hosts, and at most one host more than any other agent.
 
-    ``own_host``: the host of real guests, which is the only host of the last agent; None if there is no such host.
+    ``own_hosts``: the hosts of real guests, each of which is the only host of one of the last agents.
     """
-    if own_host is not None:
-        return {**(share_out(hosts, agents - 1) if hosts else {}), f"agent{agents}": (own_host,)}
+    if own_hosts:
+        *others, last = own_hosts
+        return {**(share_out(hosts, agents - 1, others) if agents > 1 else {}), f"agent{agents}": (last,)}
     each, more = divmod(len(hosts), agents)
     shares: dict[str, tuple[str, ...]] = {}
     start = 0
@@ -171,7 +179,7 @@ class OwnBroker:
 class AgentSide:
     """The broker and the agents of a cloud. The constructor starts the broker: call it in the main thread.
 
-    ``shares``: agent → its hosts. ``real``: the host of real guests, if there is one.
+    ``shares``: agent → its hosts. ``real``: the hosts of real guests.
     """
 
     def __init__(
@@ -179,10 +187,10 @@ class AgentSide:
         folder: Path,
         shares: Mapping[str, Sequence[str]],
         scenario: Path | None,
-        real: LibvirtSide | None = None,
+        real: Sequence[LibvirtSide] = (),
     ) -> None:
         self.shares = shares
-        self._real = real
+        self._real: dict[tuple[str, ...], LibvirtSide] = {(side.name,): side for side in real}
         self.broker = OwnBroker(folder, shares)
         self._folder = folder
         self._scenario = scenario
@@ -208,8 +216,8 @@ class AgentSide:
     def start_agents(self, options: Sequence[Sections], python_path: Sequence[str]) -> Iterator["AgentChild"]:
         """Write the configuration files of each agent, start the agents, and yield their processes.
 
-        ``options``: the options of the scenario, then the operator's options, which override the scenario's. An agent's
-        file gets only options that agents read.
+        ``options``: options of consoles, of the scenario, and the operator's; later ones override earlier ones. An
+        agent's file gets only options that agents read.
         """
         for name, hosts in self.shares.items():
             files = self._write(self.broker.account(name), hosts, options)
@@ -273,8 +281,8 @@ class AgentSide:
                 "max_logfile_count": LOGS_KEPT,
             },
         }
-        if self._real is not None and hosts == (self._real.name,):
-            sections = with_defaults(sections, self._real.options())
+        if (real := self._real.get(tuple(hosts))) is not None:
+            sections = with_defaults(sections, real.options())
         else:
             fake = {"host_names": ",".join(hosts), "state_dir": self._folder / "hypervisors"}
             sections = {**sections, "fake": {**fake, **({"scenario": self._scenario} if self._scenario else {})}}

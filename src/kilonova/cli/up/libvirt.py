@@ -14,15 +14,15 @@ import platform
 import shlex
 import shutil
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from kilonova.bundled_services.libvirtd import Libvirtd, missing_programs
-from kilonova.bundled_services.ovn import Ovn, why_impossible
-from kilonova.cli.up.children import Watched
+from kilonova.bundled_services.ovn import why_impossible
+from kilonova.bundled_services.ovn_host import OvnHost
 from kilonova.cli.up.metadata import MetadataPart
 from kilonova.compute.virt.libvirt.host import virt_type
 from kilonova.config.libvirt import LibvirtSettings
@@ -96,10 +96,11 @@ def why_no_kvm_here() -> str | None:
 
 
 class LibvirtSide:
-    """The host of real guests of a cloud, and its libvirtd.
+    """A host of real guests of a cloud, and its libvirtd.
 
-    ``name``: name of the host. ``why_no_kvm``: tests KVM, and returns the reason if it does not work, else None.
-    ``networks``: whether the guests have networks. Guests with networks run in a network namespace.
+    ``folder``: folder of the host. ``name``: name of the host. ``why_no_kvm``: tests KVM, and returns the reason if it
+    does not work, else None. ``network``: Open vSwitch of the host, in whose network namespace the guests run; None if
+    the guests have no networks. ``suffix``: added to the names of the host's processes.
     ``why_emulated``: why KVM does not work, if the CPU of guests is therefore emulated; else None.
     """
 
@@ -110,7 +111,8 @@ class LibvirtSide:
         operator: Sections,
         why_no_kvm: Callable[[], str | None] = why_no_kvm_here,
         *,
-        networks: bool = False,
+        network: OvnHost | None = None,
+        suffix: str = "",
     ) -> None:
         self.name = name
         self._instances = folder / "instances"
@@ -118,28 +120,22 @@ class LibvirtSide:
         wanted = operator.get(LibvirtSettings.GROUP, {}).get("virt_type") or ""
         self.why_emulated = why_no_kvm() if not (self._uri or wanted) else None
         emulates = wanted == "qemu" or self.why_emulated is not None
-        self.ovn = Ovn(folder, name) if networks else None
-        self._metadata = None if self.ovn is None else MetadataPart(self.ovn)
-        network = self.ovn.guests if self.ovn else None
+        self._network = network
+        self.metadata = None if network is None else MetadataPart(network, f"metadata{suffix}")
+        guests = None if network is None else network.guests
         self.libvirtd = (
-            None if self._uri else Libvirtd(folder / "libvirt", self.name, emulates=emulates, network=network)
+            None if self._uri else Libvirtd(folder / "libvirt", self.name, emulates=emulates, network=guests)
         )
-
-    @property
-    def network_processes(self) -> Sequence[Watched]:
-        """The processes of the guests' networks, which must keep running."""
-        if self.ovn is None or self._metadata is None:
-            return ()
-        return (*self.ovn.processes, self._metadata.process)
+        if self.libvirtd is not None:
+            self.libvirtd.name += suffix
 
     def start(self) -> None:
-        """Start Open vSwitch, OVN and libvirtd, as far as they are needed, and wait until they are ready.
+        """Start the metadata service and libvirtd, as far as they are needed, and wait until they are ready.
 
         Call this from the main thread. Raises: ConfigurationError, Unavailable.
         """
-        if self.ovn is not None and self._metadata is not None:
-            self.ovn.start()
-            self._metadata.start()
+        if self.metadata is not None:
+            self.metadata.start()
         if self.libvirtd is not None:
             self.libvirtd.start()
             self.libvirtd.wait()
@@ -168,20 +164,20 @@ class LibvirtSide:
             LibvirtSettings.GROUP: libvirt,
             **self._console_options(),
         }
-        return host if self._metadata is None else with_defaults(host, self._metadata.options())
+        return host if self.metadata is None else with_defaults(host, self.metadata.options())
 
     def _console_options(self) -> Sections:
         """Return the options of consoles. Consoles of guests in a network namespace listen in this namespace."""
-        if self.ovn is None:
+        if self._network is None:
             return {}
-        address = self.ovn.network.console_address
+        address = self._network.network.console_address
         return {
             "vnc": {"server_listen": address, "server_proxyclient_address": address},
             "serial_console": {"proxyclient_address": address},
         }
 
     def stop(self, guests: GuestsOnStop) -> str:
-        """Stop libvirtd, and its guests if ``guests`` is STOP; then Open vSwitch and OVN.
+        """Stop libvirtd, and its guests if ``guests`` is STOP; then the metadata service.
 
         Return a message about guests that keep running, or "". Call this after all other processes that can act on the
         guests have stopped.
@@ -189,9 +185,8 @@ class LibvirtSide:
         try:
             return self._stop_libvirtd(guests)
         finally:
-            if self.ovn is not None and self._metadata is not None:
-                self._metadata.process.stop()
-                self.ovn.stop()
+            if self.metadata is not None:
+                self.metadata.process.stop()
 
     def _stop_libvirtd(self, guests: GuestsOnStop) -> str:
         if self.libvirtd is None:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from kilonova.bundled_services.ovn import Ovn
+from kilonova.bundled_services.ovn_host import OvnHost
 from kilonova.bundled_services.ovs_process import OvsProcess
 from kilonova.bundled_services.settings import save
 
@@ -14,16 +14,16 @@ _MODULE = "kilonova.bundled_services.metadata_service"
 
 
 class MetadataPart:
-    """The process of the metadata service."""
+    """The process of the metadata service of a host. ``name``: of the process."""
 
-    def __init__(self, ovn: Ovn) -> None:
-        self._settings = ovn.metadata_settings()
-        self._file = ovn.folder / "metadata.json"
+    def __init__(self, host: OvnHost, name: str) -> None:
+        self._settings = host.metadata_settings()
+        self._file = host.folder.path / "metadata.json"
         self.process = OvsProcess(
-            "metadata",
+            name,
             (sys.executable, "-m", _MODULE, "--settings", str(self._file)),
             self._settings.control,
-            ovn.folder / "log" / "metadata.log",
+            host.folder.path / "log" / "metadata.log",
             os.environ,
         )
 

@@ -46,13 +46,13 @@ from kilonova.cli.up.first_image import has_linux, linux_image, mark_of
 from kilonova.cli.up.libvirt import (
     GuestsOnStop,
     Hypervisor,
-    LibvirtSide,
     host_name,
     require_libvirt,
     require_networks,
 )
 from kilonova.cli.up.networks import NetworkPart
 from kilonova.cli.up.operator_file import operator_options, require_possible_workers
+from kilonova.cli.up.real_hosts import RealHosts, host_names
 from kilonova.cli.up.start_progress import StartProgress
 from kilonova.cli.up.supervision import Supervision
 from kilonova.cli.wiring import addresses
@@ -78,6 +78,7 @@ class UpOptions:
     control_command: Sequence[str]
     hosts: int = 3
     hypervisor: Hypervisor = Hypervisor.SIMULATED
+    libvirt_hosts: int = 1
     guests_on_stop: GuestsOnStop = GuestsOnStop.KEEP
     agents: int = 0
     scenario: Path | None = None
@@ -89,17 +90,17 @@ class UpOptions:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """Checked options. ``hosts``: simulated hosts; ``real``: the host of real guests, if any."""
+    """Checked options. ``hosts``: simulated hosts; ``real``: the hosts of real guests, if any."""
 
     options: UpOptions
     scenario: Scenario
     operator: Sections
     hosts: tuple[str, ...]
-    real: LibvirtSide | None
+    real: RealHosts | None
 
     @property
-    def own_host(self) -> str | None:
-        return None if self.real is None else self.real.name
+    def own_hosts(self) -> Sequence[str]:
+        return () if self.real is None else [side.name for side in self.real.sides]
 
 
 def run(options: UpOptions) -> None:
@@ -140,26 +141,33 @@ def _plan(options: UpOptions) -> _Plan:
     if not options.bundled_services and not is_possible(operator):
         options = replace(options, consoles=None)  # without credentials, a proxy cannot look up tokens
     hosts = tuple(host.name for host in (scenario.hosts if options.scenario else default_hosts(options.hosts)))
-    own_host = None
-    if options.hypervisor is Hypervisor.LIBVIRT:
-        require_libvirt(operator)
-        own_host = host_name(operator)
-        if own_host in hosts:
-            raise ConfigurationError(
-                f"a simulated host has the name {own_host}, too; set [DEFAULT] host in --config-file"
-            )
-        if options.networks is not None:
-            require_networks(operator, len(hosts))
-    if options.agents:
-        require_possible(options.agents, len(hosts), operator, own_host)
-    if own_host is None:
+    own_hosts = _own_hosts(options, operator, hosts)
+    require_possible(options.agents, len(hosts), operator, own_hosts)
+    if not own_hosts:
         return _Plan(options, scenario, operator, hosts, None)
-    real = LibvirtSide(options.folder, own_host, operator, networks=options.networks is not None)
+    real = RealHosts(options.folder, own_hosts, operator, networks=options.networks is not None)
     if options.networks is not None and real.ovn is not None:
         is_new = options.bundled_services and not mark_of(options.folder).exists()
         linux = linux_image() if is_new else None
         options = replace(options, networks=replace(options.networks, ovn=real.ovn.databases, linux=linux))
     return _Plan(options, scenario, operator, hosts, real)
+
+
+def _own_hosts(options: UpOptions, operator: Sections, simulated: Sequence[str]) -> Sequence[str]:
+    """Return the names of the hosts of real guests. Raises: ConfigurationError if they are not possible."""
+    if options.hypervisor is not Hypervisor.LIBVIRT:
+        if options.libvirt_hosts > 1:
+            raise ConfigurationError("--libvirt-hosts needs --hypervisor libvirt")
+        return ()
+    require_libvirt(operator)
+    own_hosts = host_names(host_name(operator), options.libvirt_hosts)
+    if both := [name for name in own_hosts if name in simulated]:
+        raise ConfigurationError(f"a simulated host has the name {both[0]}, too; set [DEFAULT] host in --config-file")
+    if options.networks is not None:
+        require_networks(operator, len(simulated))
+    elif len(own_hosts) > 1:
+        raise ConfigurationError("--libvirt-hosts needs --networks, which isolates the hosts from each other")
+    return own_hosts
 
 
 def _make_folder(folder: Path) -> None:
@@ -192,19 +200,19 @@ def _start(plan: _Plan, parts: ProcessParts, last_words: list[str], started: flo
         parts.start(PartOf("libvirt", real.start, lambda: last_words.append(real.stop(options.guests_on_stop))))
     side = None
     if options.agents:
-        shares = share_out(plan.hosts, options.agents, plan.own_host)
-        side = AgentSide(options.folder, shares, options.scenario, real)
+        shares = share_out(plan.hosts, options.agents, plan.own_hosts)
+        side = AgentSide(options.folder, shares, options.scenario, real.sides if real else ())
         parts.opened("agents", side.stop)
     _write_files(plan, cloud, people, side, real)
     watched: list[Watched] = [side.broker] if side else []
-    watched += [real.libvirtd] if real and real.libvirtd else []
+    watched += real.libvirtds if real else []
     _start_processes(plan, cloud, people, side, watched, parts)
     _announce(plan, cloud, real, time.monotonic() - started)
     return [*watched, *(real.network_processes if real else ())]
 
 
 def _write_files(
-    plan: _Plan, cloud: Cloud, people: Accounts | None, side: AgentSide | None, real: LibvirtSide | None
+    plan: _Plan, cloud: Cloud, people: Accounts | None, side: AgentSide | None, real: RealHosts | None
 ) -> None:
     consoles, networks = plan.options.consoles, plan.options.networks
     more = [consoles.options()] if consoles else []
@@ -240,7 +248,7 @@ def _start_processes(
             fill(cloud, people, plan.options.networks, progress)
 
 
-def _announce(plan: _Plan, cloud: Cloud, real: LibvirtSide | None, seconds: float) -> None:
+def _announce(plan: _Plan, cloud: Cloud, real: RealHosts | None, seconds: float) -> None:
     consoles = plan.options.consoles
     _say(_announcement(cloud, plan.options, seconds).text())
     if consoles is not None and consoles.lacks_novnc(plan.operator):

@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from kilonova.bundled_services.ovn import Ovn
 from kilonova.cli.main import main
 from kilonova.cli.up import cloud_files, libvirt
 from kilonova.cli.up.agents import require_possible, share_out
 from kilonova.cli.up.cloud_files import Cloud
 from kilonova.cli.up.libvirt import GuestsOnStop, LibvirtSide, host_name, require_networks
+from kilonova.cli.up.real_hosts import RealHosts, host_names
 from kilonova.errors import ConfigurationError
 
 ELSEWHERE = {"libvirt": {"connection_uri": "qemu:///system"}, "DEFAULT": {"host": "metal7"}}
@@ -105,16 +107,16 @@ def test_the_control_process_serves_the_host_beside_the_simulated_ones(cloud: Cl
 
 def test_guests_with_networks_have_consoles_at_an_address_in_their_namespace(tmp_path: Path) -> None:
     virt_type = {"libvirt": {"virt_type": "qemu"}}
-    side = LibvirtSide(tmp_path, "metal7", virt_type, networks=True)
-    assert side.ovn is not None
-    address = side.ovn.network.console_address
+    (host,) = Ovn(tmp_path, "metal7").hosts
+    side = LibvirtSide(tmp_path, "metal7", virt_type, network=host)
+    address = host.network.console_address
     options = side.options()
     assert options["vnc"] == {"server_listen": address, "server_proxyclient_address": address}
     assert options["serial_console"] == {"proxyclient_address": address}
-    assert options["DEFAULT"]["metadata_socket"] == side.ovn.agent
+    assert options["DEFAULT"]["metadata_socket"] == host.agent
     assert "neutron" not in side.control_options(serves=True)  # the secret of Neutron's agents is not needed
     without = LibvirtSide(tmp_path, "metal7", virt_type)
-    assert without.ovn is None
+    assert without.metadata is None
     assert "vnc" not in without.options()
     assert "metadata_socket" not in without.options()["DEFAULT"]
 
@@ -131,18 +133,20 @@ def test_networks_are_possible_for_real_guests_of_this_cloud_only() -> None:
 
 
 def test_with_agents_the_last_one_has_the_host_alone() -> None:
-    assert share_out(["node1", "node2"], 3, "metal7") == {
+    assert share_out(["node1", "node2"], 3, ("metal7",)) == {
         "agent1": ("node1",),
         "agent2": ("node2",),
         "agent3": ("metal7",),
     }
-    assert share_out([], 1, "metal7") == {"agent1": ("metal7",)}
-    require_possible(1, 0, {}, "metal7")
-    require_possible(3, 2, {}, "metal7")
+    assert share_out([], 1, ("metal7",)) == {"agent1": ("metal7",)}
+    assert share_out([], 2, ("metal7", "metal7-2")) == {"agent1": ("metal7",), "agent2": ("metal7-2",)}
+    require_possible(1, 0, {}, ("metal7",))
+    require_possible(2, 0, {}, ("metal7", "metal7-2"))
+    require_possible(3, 2, {}, ("metal7",))
     with pytest.raises(ConfigurationError, match="--agents 2 exceeds the number of hosts"):
-        require_possible(2, 0, {}, "metal7")
+        require_possible(2, 0, {}, ("metal7",))
     with pytest.raises(ConfigurationError, match="--agents 1 is too few"):
-        require_possible(1, 2, {}, "metal7")
+        require_possible(1, 2, {}, ("metal7",))
 
 
 def _conf(cloud: Cloud, **more: Any) -> configparser.ConfigParser:
@@ -150,3 +154,36 @@ def _conf(cloud: Cloud, **more: Any) -> configparser.ConfigParser:
     conf = configparser.ConfigParser(interpolation=None, default_section="(none)")
     conf.read(cloud.conf)
     return conf
+
+
+def test_several_hosts_need_as_many_agents() -> None:
+    for agents in (0, 1, 3):
+        with pytest.raises(ConfigurationError, match="--libvirt-hosts 2 needs --agents 2"):
+            require_possible(agents, 0, {}, ("metal7", "metal7-2"))
+
+
+def test_several_hosts_have_folders_networks_and_process_names_of_their_own(tmp_path: Path) -> None:
+    virt_type = {"libvirt": {"virt_type": "qemu"}}
+    names = host_names("metal7", 3)
+    assert names == ("metal7", "metal7-2", "metal7-3")
+    real = RealHosts(tmp_path, names, virt_type, networks=True)
+    options = [side.options() for side in real.sides]
+    for section, option in (
+        ("DEFAULT", "instances_path"),
+        ("DEFAULT", "metadata_socket"),
+        ("libvirt", "connection_uri"),
+    ):
+        assert len({str(each[section][option]) for each in options}) == 3
+    assert len({each["vnc"]["server_listen"] for each in options}) == 3
+    processes = [*real.libvirtds, *real.network_processes]
+    assert len({process.name for process in processes}) == len(processes)
+    assert len({process.log for process in processes}) == len(processes)
+    assert "ovn-vswitchd of metal7-2" in {process.name for process in processes}
+    assert options[0]["DEFAULT"]["instances_path"] == tmp_path / "instances"
+
+
+def test_kvm_is_tested_once(tmp_path: Path) -> None:
+    tests = []
+    real = RealHosts(tmp_path, ("a", "b"), {}, lambda: tests.append("x") or "no /dev/kvm")
+    assert real.why_emulated == "no /dev/kvm"
+    assert tests == ["x"]

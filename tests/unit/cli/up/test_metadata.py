@@ -6,8 +6,8 @@ from kilonova.cli.up.metadata import MetadataPart
 
 
 def test_the_metadata_service_knows_the_agent_and_no_secret(tmp_path: Path) -> None:
-    ovn = Ovn(tmp_path, "metal")
-    part = MetadataPart(ovn)
-    assert part.options() == {"DEFAULT": {"metadata_socket": ovn.agent}}
-    assert ovn.metadata_settings().agent == ovn.agent
+    (host,) = Ovn(tmp_path, "metal").hosts
+    part = MetadataPart(host, "metadata")
+    assert part.options() == {"DEFAULT": {"metadata_socket": host.agent}}
+    assert host.metadata_settings().agent == host.agent
     assert part.process.ended()

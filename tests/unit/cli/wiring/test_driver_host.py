@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from kilonova.bundled_services.metadata_relay import HostAgent
+from kilonova.db import instance_networks
 from kilonova.errors import ConfigurationError
+from kilonova.model.network_info import FixedAddress, Vif, VifNetwork, VifSubnet
 from support.control import NewControl, new_controls
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
@@ -51,3 +54,24 @@ def test_the_folder_of_another_host_is_refused(new_control: NewControl, tmp_path
 def test_a_name_that_is_there_twice_is_refused(new_control: NewControl, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="host = node2 is also the name of a simulated host"):
         new_control(more=driver(tmp_path, host="node2"))
+
+
+def test_it_answers_the_metadata_service_of_the_host_about_guests_there(
+    new_control: NewControl, tmp_path: Path
+) -> None:
+    socket = tmp_path / "agent.sock"
+    control = new_control(more=driver(tmp_path, more=f"control_serves_host = true\nmetadata_socket = {socket}\n"))
+    asked = {"X-Kilonova-Network": "net", "X-Kilonova-Address": "10.1.0.9"}
+    subnet = VifSubnet(id="sub", cidr="10.1.0.0/24", version=4, addresses=(FixedAddress("10.1.0.9"),))
+    vif = Vif(port_id="p", mac="fa:16:3e:00:00:01", network=VifNetwork(id="net", label="n"), subnets=(subnet,))
+    for host, status in (("node2", 404), ("metal7", 200)):
+        server = control.boot(control.admin, availability_zone=f"nova:{host}", networks="none")
+        control.process.database.write(
+            lambda tx, uuid=server["id"]: instance_networks.store_info(tx, uuid, (vif,))  # type: ignore[misc]
+        )
+        told = HostAgent(str(socket)).ask("GET", "/openstack/latest/meta_data.json", b"", asked)
+        assert (told[0], server["id"].encode() in told[2]) == (status, status == 200)
+        asked["X-Kilonova-Mac"] = vif.mac  # the agent keeps the answer about a guest that is not there for seconds
+    HostAgent(str(socket)).ask("POST", "/openstack/latest/password", b"abc=", asked)
+    shown = control.admin.get(f"/servers/{server['id']}/os-server-password")
+    assert shown.body["password"] == "abc="

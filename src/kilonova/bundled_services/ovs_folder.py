@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A folder with the databases, sockets and logs of processes of Open vSwitch and OVN.
+
+The machine's own Open vSwitch uses other sockets, and is not touched.
+"""
+
+import os
+from pathlib import Path
+
+from kilonova.bundled_services.host_network import run
+from kilonova.bundled_services.ovs_process import OvsProcess
+from kilonova.bundled_services.short_way import make_short_way, short_way
+
+#: Folders of programs: those of administrators may be missing from PATH.
+PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
+_SCHEMAS = {
+    "northbound": "/usr/share/ovn/ovn-nb.ovsschema",
+    "southbound": "/usr/share/ovn/ovn-sb.ovsschema",
+    "switch": "/usr/share/openvswitch/vswitch.ovsschema",
+}
+_LONGEST = "/run/ovn-controller.1234567890.ctl"
+
+
+class OvsFolder:
+    """The folder ``path``. ``run``: path of the sockets in it. ``suffix``: added to the names of its processes."""
+
+    def __init__(self, path: Path, suffix: str = "") -> None:
+        self.path = path
+        self._suffix = suffix
+        self._base = short_way(path, len(_LONGEST))
+        self.run = f"{self._base}/run"
+
+    def make(self) -> None:
+        """Create the folder, and remove the sockets of processes that were killed. Raises: ConfigurationError."""
+        for folder in (self.path, self.path / "run", self.path / "log"):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for left in (self.path / "run").iterdir():
+            left.unlink()
+        if self._base != str(self.path):
+            make_short_way(Path(self._base), self.path)
+
+    def close(self) -> None:
+        """Remove the short link to the folder."""
+        if self._base != str(self.path):
+            Path(self._base).unlink(missing_ok=True)
+
+    def prepare(self, *databases: str) -> None:
+        """Create databases, or convert them to the schemas of the installed release. Raises: Unavailable."""
+        for name in databases:
+            file, schema = self.path / f"{name}.db", _SCHEMAS[name]
+            if not file.exists():
+                run("ovsdb-tool", "create", str(file), schema)
+            elif run("ovsdb-tool", "needs-conversion", str(file), schema).strip() == "yes":
+                run("ovsdb-tool", "convert", str(file), schema)
+
+    def database(self, name: str) -> OvsProcess:
+        """Return the server of a database, without starting it."""
+        socket = "db.sock" if name == "switch" else f"{name}.sock"  # ovs-vsctl looks for db.sock
+        command = f"ovsdb-server {self._base}/{name}.db --remote=punix:{self.run}/{socket}"
+        return self.process(name, command, socket)
+
+    def process(
+        self, name: str, command: str, socket: str | None = None, *, within: tuple[str, ...] = ()
+    ) -> OvsProcess:
+        """Return a process, without starting it. It is ready when it listens on ``socket`` in the folder.
+
+        ``socket``: None for its control socket. ``within``: words before the command, which change its namespace.
+        """
+        words = [*within, *command.split(" "), "-vconsole:warn", "-vsyslog:off"]
+        if name != "controller":
+            words.append(f"--unixctl={self.run}/{name}.ctl")
+        path = f"{self.run}/{socket or f'{name}.ctl'}"
+        log = self.path / "log" / f"{name}.log"
+        return OvsProcess(f"ovn-{name}{self._suffix}", words, path, log, self._environment())
+
+    def _environment(self) -> dict[str, str]:
+        kept = {name: os.environ[name] for name in ("LANG", "LC_ALL", "TZ") if name in os.environ}
+        places = {f"{what}_RUNDIR": self.run for what in ("OVS", "OVN")}
+        places |= {f"{what}_LOGDIR": f"{self._base}/log" for what in ("OVS", "OVN")}
+        places |= {f"{what}_DBDIR": self._base for what in ("OVS", "OVN")}
+        return {**kept, **places, "PATH": PATH}
+
+
+def quoted(text: str) -> str:
+    """Return a text as a string of Open vSwitch's databases."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
