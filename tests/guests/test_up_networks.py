@@ -18,6 +18,7 @@ import pytest
 from kilonova.bundled_services.host_network import HostNetwork, run
 from kilonova.bundled_services.libvirtd import Libvirtd
 from support.external_network import external_network
+from support.samples import IS_WHOLE
 from support.stock_cloud import StockCloud
 from support.supervisor import Supervisor
 from support.viewers import connect
@@ -26,12 +27,14 @@ from support.waiting import wait_until
 pytestmark = pytest.mark.cloud
 
 _BOOT_S = 180
+#: Metadata and orders come over RabbitMQ. `make guests` with KILONOVA_WHOLE tests a host without an agent process.
+_AGENTS = () if IS_WHOLE else ("--agents", "1")
 
 
 @pytest.fixture(scope="module")
 def supervisor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Supervisor]:
     folder = tmp_path_factory.mktemp("networks") / "data"
-    supervisor = Supervisor(folder, arguments=("--hypervisor", "libvirt", "--networks"))
+    supervisor = Supervisor(folder, arguments=("--hypervisor", "libvirt", "--networks", *_AGENTS))
     with external_network():
         yield supervisor.start().until_ready()
         supervisor.stop()

@@ -335,7 +335,8 @@ def _start_children(
         login = None if people is None else login_of(cloud, people.console)
         yield options.consoles.start(f"{options.compute.local_url}/compute/v2.1", login, operator)
     if side is not None:
-        yield from side.start_agents((scenario.options, operator), scenario.python_path)
+        consoles: Sections = {} if options.consoles is None else options.consoles.options()
+        yield from side.start_agents((consoles, scenario.options, operator), scenario.python_path)
 
 
 def _wait_until_up(children: Sequence[Watched], progress: StartProgress) -> None:
