@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One request for many servers with the real Neutron, beside as many ports that a client creates one by one.
 
-Neutron runs in a process of its own, on SQLite, with the mechanism of simulated hosts. Each pair creates ports directly,
-then servers; the order changes. Neutron's CPU time tells what the machine's other work hides.
+Neutron runs in a process of its own, on SQLite, with the mechanism of simulated hosts. Each pair creates ports directly
+and servers, in changing order. Neutron's CPU time tells what the machine's other work hides.
 
     python -m benchmarks many_ports [-- PAIRS [SERVERS]]
 """
@@ -23,6 +23,7 @@ from tests.support.real_neutron import start_neutron
 
 from benchmarks.networks import Bench, running
 from kilonova.network.cached_client import CachedClient
+from kilonova.network.grouped_ports import GroupedPorts
 from kilonova.network.neutron import Neutron
 
 PAIRS, SERVERS = 3, 100
@@ -84,7 +85,7 @@ def main(options: Sequence[str] = ()) -> None:
         session = Session(auth=Token(real.url, "service"), timeout=_TIMEOUT_S)
         client = Neutron(Adapter(session, service_type="network"), retries=0)
         network = make_network(client)
-        with running(CachedClient(client, extensions_s=600.0)) as process:
+        with running(CachedClient(GroupedPorts(client), extensions_s=600.0)) as process:
             bench = Bench(process)
             make_ports(client, network, 2)
             bench.build([{"uuid": network}], 2)
@@ -96,15 +97,8 @@ def main(options: Sequence[str] = ()) -> None:
                 ]
                 for costs, act in acts if number % 2 == 0 else reversed(acts):
                     costs.append(measure(real.pid, act))
-            print(f"{count} servers of one request, and {count} ports, {pairs} pairs:")
-            show(direct, servers)
-            used = process_cpu(bench, network, count)
-            print(f"  CPU of the control process for a server: {used * 1e3:.1f} ms")
-
-
-def process_cpu(bench: Bench, network: str, count: int) -> float:
-    """Return the CPU seconds of a server in the control process, which is this process."""
-    return bench.build([{"uuid": network}], count).cpu
+                print(f"{count} servers of one request, and {count} ports, {number + 1} pairs:")
+                show(direct, servers)
 
 
 if __name__ == "__main__":

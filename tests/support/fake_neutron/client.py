@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 from uuid import uuid4
 
-from kilonova.errors import ConcurrentUpdate, Forbidden, NotFound, OverQuota, Unavailable
+from kilonova.errors import ConcurrentUpdate, Forbidden, KilonovaError, NotFound, OverQuota, Unavailable
 from support.fake_neutron import floating, networks, security
 from support.fake_neutron.faults import Fault, Faults, error_of
 from support.fake_neutron.ports import Ports
@@ -235,6 +235,17 @@ class FakeNeutron:
                 made = self.store.add(kind, user, values)
         return self._shown(kind, made, user)
 
+    def _create_all(self, user: User, wanted: Sequence[Mapping[str, Any]]) -> Sequence[Stored]:
+        """Create ports; if one is refused, create none."""
+        before, unsent = set(self.store["ports"]), self._unsent[:]
+        try:
+            return [self._create("ports", user, deepcopy(dict(values))) for values in wanted]
+        except KilonovaError:
+            for port_id in self.store["ports"].keys() - before:
+                self.ports.delete(self.store.get("ports", port_id))
+            self._unsent = unsent
+            raise
+
     def _update(self, kind: str, resource_id: str, user: User, values: Stored) -> Stored:
         if kind == "quotas":
             self.set_quota(resource_id, **values)
@@ -295,6 +306,8 @@ class FakeNeutron:
             if not user.is_admin and rest[0] != user.project_id:
                 raise Forbidden("(rule:get_quota) is disallowed by policy")
             return {"quota": self._details(rest[0]) if rest[1:] else self._quotas(rest[0])}
+        if method == "POST" and kind == "ports" and not rest:
+            return {"ports": self._create_all(user, body["ports"])}
         if method == "GET" and kind in SINGULAR and not rest:
             return {kind.replace("-", "_"): self._list(kind, user, query)}
         raise NotFound("The resource could not be found.")

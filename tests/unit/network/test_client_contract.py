@@ -34,6 +34,22 @@ def test_one_request_makes_and_binds_a_port(world: World) -> None:
     assert port["admin_state_up"] is True
 
 
+def test_one_request_makes_several_ports_or_none(world: World) -> None:
+    network = world.network()
+    values = {"project_id": world.project, "network_id": network, "device_owner": "compute:nova", **HOST}
+    wanted = [{**values, "device_id": str(uuid.uuid4())} for _ in range(3)]
+    made = world.client.call("POST", "/ports", {"ports": wanted})["ports"]
+    assert [port["device_id"] for port in made] == [each["device_id"] for each in wanted]
+    assert {(port["status"], port["binding:vif_type"], len(port["fixed_ips"])) for port in made} == {
+        ("ACTIVE", "ovs", 1)
+    }
+    refused = {**values, "device_id": str(uuid.uuid4()), "fixed_ips": [{"ip_address": addresses(made[0])[0]}]}
+    with pytest.raises(Conflict) as caught:
+        world.client.call("POST", "/ports", {"ports": [{**values, "device_id": str(uuid.uuid4())}, refused]})
+    assert caught.value.fields["type"] == "IpAddressAlreadyAllocated"
+    assert len(world.client.list("ports", network_id=network)) == 3
+
+
 def test_requested_addresses(world: World) -> None:
     network = world.network(v6=True)
     port = world.bound(network, fixed_ips=[{"ip_address": "10.1.0.77"}])

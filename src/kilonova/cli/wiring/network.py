@@ -23,7 +23,8 @@ def network_client(settings: Settings) -> NetworkClient | None:
         LOG.warning("Servers get no networks: [neutron] has no credentials of Kilonova's user")
         return None
     from kilonova.network.cached_client import CachedClient  # noqa: PLC0415 - not needed without a network service
+    from kilonova.network.grouped_ports import GroupedPorts  # noqa: PLC0415 - not needed without a network service
     from kilonova.network.neutron import Neutron  # noqa: PLC0415 - not needed without a network service
 
     neutron = Neutron(adapter, retries=settings.neutron.http_retries)
-    return CachedClient(neutron, extensions_s=settings.neutron.extension_sync_interval_s)
+    return CachedClient(GroupedPorts(neutron), extensions_s=settings.neutron.extension_sync_interval_s)
