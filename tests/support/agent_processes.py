@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 
 from support.broker import Broker
+from support.forked_commands import ForkedCommand
 from support.waiting import wait_until
 
 
@@ -32,13 +33,17 @@ class AgentProcess:
             f"[fake]\nstate_dir = {self.hypervisors}\n{more}"
         )
         self.log = folder / "agent.log"
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | ForkedCommand | None = None
 
     def start(self, *options: str) -> "AgentProcess":
         """Start the process without waiting for it. ``options``: options of the Python interpreter."""
-        with self.log.open("ab") as log:
-            command = [sys.executable, *options, "-m", "kilonova", "compute", "--config-file", str(self.config)]
-            self.process = subprocess.Popen(command, stdout=log, stderr=log)
+        arguments = ["compute", "--config-file", str(self.config)]
+        if options:
+            with self.log.open("ab") as log:
+                command = [sys.executable, *options, "-m", "kilonova", *arguments]
+                self.process = subprocess.Popen(command, stdout=log, stderr=log)
+        else:
+            self.process = ForkedCommand(arguments, self.log)
         return self
 
     def until_in_session(self) -> "AgentProcess":

@@ -17,6 +17,7 @@ import psutil
 
 from kilonova.bundled_services.free_ports import free_port
 from support.control import UNLIMITED
+from support.forked_commands import ForkedCommand
 
 
 class Served:
@@ -34,13 +35,13 @@ class Served:
             f"[database]\nconnection = {connection}\n"
             f"[fake]\nstate_dir = {folder / 'hypervisors'}\nscenario = {folder / 'scenario.yaml'}\n{UNLIMITED}{more}"
         )
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: ForkedCommand | None = None
         self.log = folder / "log"
 
     def run(self, timeout_s: float = 60, **environment: str) -> subprocess.CompletedProcess[str]:
         """Run the command until it exits."""
         return subprocess.run(
-            self._command(),
+            [sys.executable, "-m", "kilonova", *self._arguments()],
             capture_output=True,
             text=True,
             timeout=timeout_s,
@@ -65,10 +66,7 @@ class Served:
 
     def launch(self, **environment: str) -> None:
         """Start without waiting."""
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                self._command(), stdout=log, stderr=log, env={**os.environ, **environment}, start_new_session=True
-            )
+        self.process = ForkedCommand(self._arguments(), self.log, environment)
 
     def processes(self) -> list[psutil.Process]:
         """Pids of the process and its children, the process first."""
@@ -108,8 +106,8 @@ class Served:
         """Send an HTTP request. Returns the status and the decoded body."""
         return call(self.port, method, path, body, token=token, **headers)
 
-    def _command(self) -> list[str]:
-        return [sys.executable, "-m", "kilonova", "api", "--config-file", str(self.config)]
+    def _arguments(self) -> list[str]:
+        return ["api", "--config-file", str(self.config)]
 
 
 def call(

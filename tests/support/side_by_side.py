@@ -2,7 +2,8 @@
 """Distribution of tests over processes for `make test` with pytest-xdist.
 
 All tests of a module run in one process, in order, so that expensive fixtures start once. Modules that need a Keystone
-share one process, and so do those that need a RabbitMQ, because these take seconds to start. Modules with slow tests
+share one process, and so do those that need a RabbitMQ, because these take seconds to start, and those that need the
+external network of real guests, for which they would otherwise wait. Modules with slow tests
 start first, so that no process ends with a long one while the others are idle. A test marked ``alone`` runs when no
 other test does: it measures time.
 """
@@ -22,11 +23,13 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-#: Service that takes long to start → pattern of the imports by which a module shows that it needs the service.
+#: Service that takes long to start, or that a machine has once → pattern of the imports by which a module shows that it
+#: needs the service.
 _NEEDED = {
     "Keystone": re.compile(r"^from (api\.access_world|support\.identity) import", re.MULTILINE),
     "Neutron": re.compile(r"^from support\.real_neutron import", re.MULTILINE),
     "RabbitMQ": re.compile(r"^from support\.(broker|rabbit_ends) import", re.MULTILINE),
+    "external network": re.compile(r"^from support\.external_network import", re.MULTILINE),
 }
 #: Number of new objects after which the garbage collector runs, as in `kilonova api`.
 _COLLECT_AFTER = 20_000

@@ -28,6 +28,7 @@ def turns() -> Iterator[Turns]:
         ("tests/api/test_access.py", "Keystone"),
         ("tests/api/compute/test_quota_limits_of_keystone.py", "Keystone"),
         ("tests/unit/messaging/test_bus_contract.py", "RabbitMQ"),
+        ("tests/guests/test_ovn.py", "external network"),
         ("tests/api/compute/test_flavors.py", "tests/api/compute/test_flavors.py"),
     ],
 )

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`kilonova` commands in processes forked from one that has imported Kilonova: imports take most of a start's time."""
+
+import atexit
+import multiprocessing
+import os
+import subprocess
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+_PROCESSES = multiprocessing.get_context("forkserver")
+_PROCESSES.set_forkserver_preload(
+    [
+        "kilonova.cli.main",
+        "kilonova.cli.commands.api",
+        "kilonova.cli.commands.compute",
+        "kilonova.cli.wiring.agent_process",
+        "kilonova.cli.wiring.control",
+        "kilonova.cli.wiring.http_server",
+        "kilonova.messaging.rabbit.conductor_end",
+        "kilonova.server.serving",
+    ]
+)
+
+
+class ForkedCommand:
+    """Running ``kilonova`` command in a session of its own, with the methods of ``subprocess.Popen`` that tests use.
+
+    ``log``: file to which its output is appended. ``environment``: variables in addition to those of this process.
+    """
+
+    def __init__(self, arguments: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> None:
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # a process with threads cannot be forked safely
+        known = {**os.environ, **(environment or {})}
+        work = {"target": _become, "args": (tuple(arguments), log, known)}
+        # logs show the name of a process; tests that end early leave no daemon
+        self._process = _PROCESSES.Process(name="MainProcess", daemon=True, **work)
+        self._process.start()
+
+    @property
+    def pid(self) -> int:
+        assert self._process.pid is not None
+        return self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.exitcode
+
+    def poll(self) -> int | None:
+        return self._process.exitcode
+
+    def wait(self, timeout: float) -> int:
+        self._process.join(timeout)
+        if self._process.exitcode is None:
+            raise subprocess.TimeoutExpired(str(self._process.name), timeout)
+        return self._process.exitcode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self._process.terminate()
+
+
+def _become(arguments: Sequence[str], log: Path, environment: Mapping[str, str]) -> NoReturn:
+    from kilonova.cli.main import main
+
+    os.setsid()
+    os.environ.clear()
+    os.environ.update(environment)
+    output = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    for descriptor in (1, 2):
+        os.dup2(output, descriptor)
+    os.close(output)
+    sys.argv = ["kilonova", *arguments]
+    status = 1
+    try:
+        status = main(arguments)
+        atexit._run_exitfuncs()
+    except BaseException:  # noqa: BLE001 - as the interpreter does at exit
+        traceback.print_exc()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
