@@ -45,9 +45,10 @@ def check_networks(cell: Cell) -> None:
 
 
 def _check_of_user(neutron: FakeNeutron) -> None:
-    """Assert that ports of the user exist, and that a released one has no trace of its server."""
+    """Assert that each network "other" has its port of the user, and that a released one has no trace of its server."""
     of_user = neutron.store.where("ports", name="of the user")
-    assert len(of_user) == len({port["network_id"] for port in of_user})
+    wanted = {network["id"] for network in neutron.store.where("networks", name="other")}
+    assert sorted(port["network_id"] for port in of_user) == sorted(wanted), "a port of the user was deleted"
     for port in of_user:
         if not port["device_id"]:
             assert (port["device_owner"], port["binding:host_id"], port["binding:profile"]) == ("", "", {})
