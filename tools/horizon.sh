@@ -6,5 +6,6 @@ cd "$(dirname "$0")/.."
 
 tools/browser.sh
 tools/peer.sh horizon
+tools/networks.sh
 export PYTHONPATH=src:tests
 exec .venv-horizon/bin/python -m pytest -c tests/horizon/pytest.ini --confcutdir=tests/horizon tests/horizon "$@"

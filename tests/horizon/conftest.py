@@ -23,12 +23,16 @@ if find_spec("openstack_dashboard"):
 _PYTHON = Path(__file__).parents[2] / ".venv/bin/python"
 
 
+def start_cloud(folder: Path, *arguments: str) -> Supervisor:
+    """Start a cloud and wait until it is ready. ``arguments``: options of ``kilonova up``."""
+    command = (str(_PYTHON), "-m", "kilonova", "up")
+    return Supervisor(folder / "data", command=command, arguments=arguments).start().until_ready()
+
+
 @pytest.fixture(scope="session")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Supervisor]:
-    folder = tmp_path_factory.mktemp("cloud")
-    command = (str(_PYTHON), "-m", "kilonova", "up")
-    started = Supervisor(folder / "data", command=command, arguments=("--scenario", "moves")).start()
-    yield started.until_ready()
+    started = start_cloud(tmp_path_factory.mktemp("cloud"), "--scenario", "moves")
+    yield started
     started.stop()
 
 

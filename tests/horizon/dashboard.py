@@ -18,6 +18,8 @@ from selenium.webdriver.remote.webelement import WebElement
 
 _HERE = Path(__file__).parent
 _EXAMPLES = _HERE.parents[1] / "examples"
+INSTANCES = "/project/instances/"
+_FIRST = (("Source", "tiny"), ("Flavor", "m1.tiny"))
 _TIMEOUT_S = 60.0
 _PAUSE_S = 0.1
 _ARGUMENTS = (
@@ -29,7 +31,7 @@ _ARGUMENTS = (
 class Dashboard:
     """Horizon process. ``folder``: for its files; ``identity``: URL of Keystone."""
 
-    def __init__(self, folder: Path, identity: str, port: int) -> None:
+    def __init__(self, folder: Path, identity: str, port: int, *, networks: bool = False) -> None:
         self.url = f"http://127.0.0.1:{port}"
         self._log = (folder / "horizon.log").open("wb")
         self._environment = {
@@ -39,6 +41,7 @@ class Dashboard:
             "DJANGO_SETTINGS_MODULE": "dashboard_settings",
             "KILONOVA_HORIZON_FOLDER": str(folder),
             "KILONOVA_HORIZON_KEYSTONE": identity,
+            "KILONOVA_HORIZON_NETWORKS": "yes" if networks else "no",
             "KILONOVA_HORIZON_SECRET": secrets.token_urlsafe(32),
         }
         for words in (("collectstatic", "--noinput", "-v0"), ("compress", "--force", "-v0")):
@@ -168,3 +171,27 @@ class User:
         """Submit the form of a dialog, and wait until the dialog closes."""
         self.click(".modal-dialog .btn-primary")
         self.until(lambda: not self.shown(".modal-dialog"), "the dialog to close")
+
+    def launch(self, name: str, *seen: tuple[str, str]) -> None:
+        """Complete the launch wizard as far as necessary, and wait until the server is active.
+
+        ``seen``: further steps, and what has been chosen there already.
+        """
+        self.open(INSTANCES)
+        self.click("#instances__action_launch-ng")
+        self.fill(".modal-dialog input[name=name]", name)
+        for step, choice in _FIRST:
+            self.click(".modal-dialog li.nav-item", step)
+            self.until(lambda words=choice: self._offered(words), step)
+            self._offered(choice)[0].find_element(By.CSS_SELECTOR, "button.fa-arrow-up").click()
+        for step, choice in seen:
+            self.click(".modal-dialog li.nav-item", step)
+            self.until(lambda words=choice: any(words in each.text for each in self.shown(".modal-dialog tr")), step)
+        self.click(".modal-dialog button.finish")
+        self.until(lambda: not self.shown(".modal-dialog"), "the wizard to close")
+        self.until_row(name, "Active", "Running")
+
+    def _offered(self, choice: str) -> list[WebElement]:
+        """Return the rows of the wizard's step that contain a text and can be chosen."""
+        rows = [each for each in self.shown(".modal-dialog tr") if choice in each.text]
+        return [each for each in rows if each.find_elements(By.CSS_SELECTOR, "button.fa-arrow-up")]

@@ -2,6 +2,7 @@
 """Horizon's settings for the tests: its defaults with these changes.
 
 ``KILONOVA_HORIZON_FOLDER``: folder for its files. ``KILONOVA_HORIZON_KEYSTONE``: URL of Keystone.
+``KILONOVA_HORIZON_NETWORKS``: "yes" if the cloud has a network service.
 """
 
 import os
@@ -28,7 +29,9 @@ LOGGING = {
     "handlers": {"console": {"class": "logging.StreamHandler"}},
     "root": {"handlers": ["console"], "level": "WARNING"},
 }
-# a module in examples/
-HORIZON_CONFIG = {**_HORIZON_CONFIG, "customization_module": "horizon_overrides.without_networks"}
+HORIZON_CONFIG = _HORIZON_CONFIG
+if os.environ["KILONOVA_HORIZON_NETWORKS"] != "yes":
+    # a module in examples/
+    HORIZON_CONFIG = {**_HORIZON_CONFIG, "customization_module": "horizon_overrides.without_networks"}
 # Without a volume service the launch wizard may only offer images, and must not create a volume.
 LAUNCH_INSTANCE_DEFAULTS = {"create_volume": False, "hide_create_volume": True}

@@ -4,25 +4,9 @@
 from collections.abc import Callable
 
 import pytest
-from dashboard import User
+from dashboard import INSTANCES, User
 
 SignIn = Callable[[str], User]
-INSTANCES = "/project/instances/"
-
-
-def launch(user: User, name: str) -> None:
-    """Complete the launch wizard as far as necessary, and wait until the server is active."""
-    user.open(INSTANCES)
-    user.click("#instances__action_launch-ng")
-    user.fill(".modal-dialog input[name=name]", name)
-    for step, choice in (("Source", "tiny"), ("Flavor", "m1.tiny")):
-        user.click(".modal-dialog li.nav-item", step)
-        user.until(lambda words=choice: [each for each in user.shown(".modal-dialog tr") if words in each.text], step)
-        row = next(each for each in user.shown(".modal-dialog tr") if choice in each.text)
-        row.find_element("css selector", "button.fa-arrow-up").click()
-    user.click(".modal-dialog button.finish")
-    user.until(lambda: not user.shown(".modal-dialog"), "the wizard to close")
-    user.until_row(name, "Active", "Running")
 
 
 @pytest.fixture
@@ -41,7 +25,7 @@ def test_the_overview_counts_what_there_is(member: User) -> None:
 
 
 def test_a_member_launches_resizes_snapshots_and_deletes_a_server(member: User) -> None:
-    launch(member, "web")
+    member.launch("web")
     member.act("web", "resize")
     member.choose("m1.small")
     member.submit()
@@ -80,7 +64,7 @@ def test_a_member_has_keys_and_server_groups(member: User) -> None:
 
 def test_an_administrator_sees_hosts_flavors_and_everybodys_servers(sign_in: SignIn, admin: User) -> None:
     member = sign_in("kilonova-demo")
-    launch(member, "theirs")
+    member.launch("theirs")
     admin.open("/admin/hypervisors/")
     admin.sees("Hypervisor Summary", "node1", "node2", "node3", "fake")
     admin.click("a", "Compute Host")
