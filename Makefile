@@ -118,7 +118,7 @@ conformance-schemas: setup ## compare requests and responses with the schemas of
 	@exec tools/compare_schemas.sh
 tempest: setup ## run Tempest against a private cloud; ARGS=--sample: a sample; ARGS='test_keypairs': the tests that match
 	@tools/peer.sh tempest
-	@$(NETWORKS) PYTHONPATH=tests exec tools/in_memory.sh $(PYTHON) -m tempest $(ARGS)
+	@$(HYPERVISOR) $(NETWORKS) PYTHONPATH=tests exec tools/in_memory.sh $(PYTHON) -m tempest $(ARGS)
 tempest-sample: ## run a fixed sample of Tempest
 	@exec $(MAKE) -s tempest ARGS=--sample
 horizon: setup ## test Horizon's compute panels with a browser against a whole cloud

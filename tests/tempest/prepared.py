@@ -9,7 +9,8 @@ from typing import Any
 from openstack.config.loader import OpenStackConfig
 from openstack.connection import Connection
 
-from kilonova.cli.up import tiny_image
+from kilonova.cli.up import first_image
+from kilonova.cli.up.first_image import FirstImage
 from kilonova.cli.up.networks import PRIVATE, PUBLIC
 
 _PASSWORD = "only-in-this-cloud"
@@ -88,11 +89,15 @@ def networks_of(cloud: Connection) -> dict[str, str]:
     }
 
 
-def two_images(cloud: Connection) -> tuple[str, str]:
-    """Return the ids of a new cloud's image and of a second one, created here."""
-    facts = {"disk_format": tiny_image.DISK_FORMAT, "container_format": "bare", "visibility": "public"}
-    other = cloud.image.create_image("other", data=tiny_image.tiny_image(), wait=True, **facts)
-    return cloud.image.find_image(tiny_image.NAME).id, other.id
+def two_images(cloud: Connection, linux: Path | None) -> tuple[str, str]:
+    """Return the ids of a new cloud's image and of a second one, created here.
+
+    ``linux``: file of the small Linux, if the guests can be reached.
+    """
+    image = FirstImage(linux)
+    facts = {"disk_format": image.disk_format, "container_format": "bare", "visibility": "public"}
+    other = cloud.image.create_image("other", data=image.content(), wait=True, **facts)
+    return cloud.image.find_image(first_image.NAME).id, other.id
 
 
 def connect(folder: Path) -> Connection:
