@@ -12,6 +12,7 @@ import os_traits
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
+from kilonova.db import switches
 from kilonova.db.core import tables as t
 from kilonova.db.core.engines import is_full, is_refused, storage_full
 from kilonova.db.core.transaction import Transaction
@@ -24,6 +25,10 @@ MIGRATIONS = Path(__file__).parent / "migrations"
 
 #: The newest revision that this release knows. Not read from Alembic, which is slow to import (a test compares both).
 HEAD = "0031"
+#: Oldest revision whose release works on the schema of ``HEAD``: later migrations only add what that release ignores.
+WORKS_SINCE = "0029"
+#: Row of ``switches`` whose reason is ``WORKS_SINCE`` of the newest release that has upgraded the database.
+_WORKS_SINCE_ROW = "schema-works-since"
 
 
 class DatabaseAwayError(ConfigurationError, Unavailable):
@@ -101,7 +106,25 @@ def upgrade(database: Database) -> None:
         if is_full(error):
             raise storage_full(database.url, error) from error
         raise
-    database.write(sync_vocabulary)
+    database.write(_sync)
+
+
+def _sync(tx: Transaction) -> None:
+    sync_vocabulary(tx)
+    if tx.execute(sa.text("SELECT version_num FROM alembic_version")).scalar() == HEAD:
+        switches.turn_on(tx, _WORKS_SINCE_ROW, WORKS_SINCE)
+
+
+def works_here(database: Database, found: str | None) -> bool:
+    """Return whether this release works on ``found``, a revision of a later release."""
+    if found is None or is_known(found):
+        return False
+    with database.read() as connection:
+        since = switches.find(connection, _WORKS_SINCE_ROW)
+    if since is None or since.reason > HEAD:
+        return False
+    LOG.warning("The database is at revision %s of a later release, which works with this release, too.", found)
+    return True
 
 
 def _migrate(database: Database) -> None:
@@ -114,6 +137,8 @@ def _migrate(database: Database) -> None:
         config = Config()
         config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
         known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+        if works_here(database, found):
+            return
         if found is not None and found not in known:
             raise ConfigurationError(f"The database is at revision {found}, which this release does not know.")
         with database.engine.begin() as connection:
@@ -136,7 +161,7 @@ def require_current(database: Database) -> None:
 def require_present(database: Database) -> None:
     """Check that the schema has the newest revision, without changes. Raises: ConfigurationError."""
     found, wanted = current(database), head()
-    if found != wanted:
+    if found != wanted and not works_here(database, found):
         raise ConfigurationError(
             f"The database is at revision {found or 'none'}, this release needs {wanted}: run `kilonova db upgrade`."
         )

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +12,9 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 
 from kilonova.cli.main import main
-from kilonova.db import schema
+from kilonova.db import schema, switches
 from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
 from kilonova.errors import ConfigurationError
 
@@ -67,8 +69,79 @@ def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
 
 def test_a_database_of_a_later_release_is_refused(sqlite: Database) -> None:
     sqlite.write(lambda tx: tx.execute(sa.text("UPDATE alembic_version SET version_num = '9999'")))
+    sqlite.write(lambda tx: switches.turn_on(tx, "schema-works-since", "9998"))
     with pytest.raises(ConfigurationError, match="9999, which this release does not know"):
         schema.require_current(sqlite)
+
+
+@pytest.mark.parametrize(("since", "works"), [(schema.HEAD, True), ("0001", True), ("9998", False), (None, False)])
+def test_a_database_of_a_later_release_is_used_if_its_schema_works_with_this_release(
+    sqlite: Database, since: str | None, works: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    schema.upgrade(sqlite)
+    with sqlite.read() as connection:
+        written = switches.find(connection, "schema-works-since")
+    assert written is not None
+    assert written.reason == schema.WORKS_SINCE
+
+    def later_release(tx: Transaction) -> None:
+        tx.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
+        switches.turn_off(tx, "schema-works-since")
+        if since is not None:
+            switches.turn_on(tx, "schema-works-since", since)
+
+    sqlite.write(later_release)
+    if works:
+        schema.require_current(sqlite)
+        schema.require_present(sqlite)
+        assert "revision 9999 of a later release" in caplog.text
+    else:
+        with pytest.raises(ConfigurationError, match="9999, which this release does not know"):
+            schema.require_current(sqlite)
+        with pytest.raises(ConfigurationError, match="is at revision 9999"):
+            schema.require_present(sqlite)
+    with sqlite.read() as connection:
+        kept = switches.find(connection, "schema-works-since")
+    assert (None if kept is None else kept.reason) == since
+
+
+#: What a migration may do while processes of the release before run.
+EXPANDS = {"create_table", "create_index", "add_column", "f"}
+
+
+def expansion_faults(file: Path) -> list[str]:
+    """Return the operations of a migration that the release before may not survive."""
+    calls = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)]
+    named = [(node, node.func) for node in calls if isinstance(node.func, ast.Attribute)]
+    found = []
+    for node, function in named:
+        if isinstance(function.value, ast.Name) and function.value.id == "op":
+            if function.attr not in EXPANDS:
+                found.append(function.attr)
+            if function.attr == "add_column":
+                options = {each.arg: ast.unparse(each.value) for each in getattr(node.args[1], "keywords", [])}
+                if options.get("nullable", "True") != "True" and "server_default" not in options:
+                    found.append(f"{ast.unparse(node.args[1])}: no default for rows of the release before")
+    return found
+
+
+def test_migrations_since_the_release_before_only_expand_the_schema() -> None:
+    """A migration that contracts the schema comes one release after the code stopped to use what it removes."""
+    later = [file for file in (schema.MIGRATIONS / "versions").glob("0*.py") if file.name[:4] > schema.WORKS_SINCE]
+    assert later
+    assert {file.name: faults for file in later if (faults := expansion_faults(file))} == {}
+
+
+def test_a_migration_that_contracts_the_schema_is_found(tmp_path: Path) -> None:
+    file = tmp_path / "0099_contract.py"
+    file.write_text(
+        "def upgrade():\n    op.drop_column('a', 'b')\n"
+        "    op.add_column('a', sa.Column('c', sa.Integer(), nullable=False))\n"
+        "    op.add_column('a', sa.Column('d', sa.Integer(), nullable=False, server_default='0'))\n"
+    )
+    first, second = expansion_faults(file)
+    assert first == "drop_column"
+    assert "'c'" in second
 
 
 def test_the_command_says_from_where_to_where(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

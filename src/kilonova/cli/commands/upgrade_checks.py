@@ -91,6 +91,8 @@ def _schema(database: Database) -> Checked:
     wanted = schema.head()
     if found == wanted:
         return Checked(name, Result.SUCCESS)
+    if found is not None and schema.works_here(database, found):
+        return Checked(name, Result.WARNING, f"The schema is at revision {found} of a later release.")
     if found is not None and not schema.is_known(found):
         return Checked(name, Result.FAILURE, f"The schema is at revision {found}, which this release does not know.")
     where = f"The schema is at revision {found or 'none'}, and this release needs {wanted}: "

@@ -99,12 +99,15 @@ def test_agents_that_are_too_old_are_a_failure(cloud: Cloud, capsys: pytest.Capt
 
 
 @pytest.mark.parametrize(
-    ("revision", "result"), [("0009", "Warning"), ("9999", "Failure")], ids=["older", "of a later release"]
+    ("revision", "since", "result"),
+    [("0009", "0001", "Warning"), ("9999", "9998", "Failure"), ("9999", "0029", "Warning")],
+    ids=["older", "of a later release", "of the next release"],
 )
 def test_another_schema_is_told_and_nothing_in_it_is_read(
-    cloud: Cloud, revision: str, result: str, capsys: pytest.CaptureFixture[str]
+    cloud: Cloud, revision: str, since: str, result: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cloud.write(lambda tx: tx.execute(sa.text(f"UPDATE alembic_version SET version_num = '{revision}'")))
+    cloud.write(lambda tx: switches.turn_on(tx, "schema-works-since", since))
     code, checks = cloud.check(capsys)
     assert checks["Database schema"][0] == result
     assert code == {"Warning": 1, "Failure": 2}[result]
