@@ -13,36 +13,49 @@ from kilonova.db.core import tables as t
 from kilonova.db.core.prepared import Prepared
 from kilonova.db.core.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate
-from kilonova.model.instance import Instance, PowerState, VmState
+from kilonova.model.instance import Instance, PowerState, TaskState, VmState
 
 _AT_ONCE = 500
 _I = t.instances.c
-_COLUMNS = _I.uuid, _I.host, _I.vm_state, _I.power_state, _I.updated_at
-_AT_REST = _I.task_state.is_(None), _I.deleted.is_(False)
-_OF_HOSTS = Prepared(sa.select(*_COLUMNS).where(_I.host.in_(sa.bindparam("hosts", expanding=True)), *_AT_REST))
-_OF_SERVERS = Prepared(sa.select(*_COLUMNS).where(_I.uuid.in_(sa.bindparam("uuids", expanding=True)), *_AT_REST))
+_REBOOTS = tuple(
+    task.value
+    for task in (
+        *(TaskState.REBOOTING, TaskState.REBOOT_PENDING, TaskState.REBOOT_STARTED),
+        *(TaskState.REBOOTING_HARD, TaskState.REBOOT_PENDING_HARD, TaskState.REBOOT_STARTED_HARD),
+    )
+)
+_COLUMNS = _I.uuid, _I.host, _I.vm_state, _I.power_state, _I.updated_at, _I.task_state
+#: Servers whose power states are compared: those without a task, and those that are being rebooted. A reboot may be
+#: interrupted for long while the guest is off.
+_COMPARED = sa.or_(_I.task_state.is_(None), _I.task_state.in_(_REBOOTS)), _I.deleted.is_(False)
+_OF_HOSTS = Prepared(sa.select(*_COLUMNS).where(_I.host.in_(sa.bindparam("hosts", expanding=True)), *_COMPARED))
+_OF_SERVERS = Prepared(sa.select(*_COLUMNS).where(_I.uuid.in_(sa.bindparam("uuids", expanding=True)), *_COMPARED))
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """The recorded state of a server without a task. ``seen``: time of its last change as ISO text, or ""."""
+    """The recorded state of a server without a task, or of one that is being rebooted.
+
+    ``seen``: time of its last change as ISO text, or "".
+    """
 
     uuid: str
     host: str | None
     vm_state: VmState
     power_state: PowerState
     seen: str
+    is_rebooting: bool = False
 
 
 def of_hosts(connection: Connection, hosts: Collection[str]) -> Iterator[Recorded]:
-    """Yield the servers without a task that are recorded on these hosts."""
+    """Yield the servers on these hosts that have no task or are being rebooted."""
     names = list(hosts)
     for start in range(0, len(names), _AT_ONCE):
         yield from map(_recorded, _OF_HOSTS.rows(connection, hosts=names[start : start + _AT_ONCE]))
 
 
 def of_servers(connection: Connection, uuids: Collection[str]) -> Iterator[Recorded]:
-    """Yield the servers among ``uuids`` that have no task."""
+    """Yield the servers among ``uuids`` that have no task or are being rebooted."""
     wanted = list(uuids)
     for start in range(0, len(wanted), _AT_ONCE):
         yield from map(_recorded, _OF_SERVERS.rows(connection, uuids=wanted[start : start + _AT_ONCE]))
@@ -55,18 +68,22 @@ def require_unchanged(server: Instance, seen: Recorded) -> None:
 
 
 def store(tx: Transaction, states: Sequence[tuple[Recorded, PowerState]]) -> None:
-    """Store power states that hypervisors report, except for servers that have changed since they were read."""
+    """Store power states that hypervisors report, except for servers that have changed since they were read.
+
+    The update time of a server that is being rebooted stays, because it tells how long the reboot has made no progress.
+    """
     for server, state in states:
         same = sa.update(t.instances).where(
-            _I.uuid == server.uuid, _I.host == server.host, _I.updated_at == _time(server.seen), *_AT_REST
+            _I.uuid == server.uuid, _I.host == server.host, _I.updated_at == _time(server.seen), *_COMPARED
         )
-        tx.execute(same.values(power_state=int(state), updated_at=tx.now))
+        changed_at = {} if server.is_rebooting else {"updated_at": tx.now}
+        tx.execute(same.values(power_state=int(state), **changed_at))
 
 
 def _recorded(row: Sequence[Any]) -> Recorded:
-    uuid, host, vm_state, power_state, updated_at = row
+    uuid, host, vm_state, power_state, updated_at, task_state = row
     seen = "" if updated_at is None else updated_at.isoformat()
-    return Recorded(uuid, host, VmState(vm_state), PowerState(power_state or 0), seen)
+    return Recorded(uuid, host, VmState(vm_state), PowerState(power_state or 0), seen, task_state is not None)
 
 
 def _time(seen: str) -> datetime | None:

@@ -12,11 +12,15 @@ pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 RUNNING = {"host": "node1", "node": "node1", "power_state": PowerState.RUNNING}
 
 
-def test_servers_with_a_task_are_left_out(database: Database) -> None:
-    idle, busy = store_server(database, **RUNNING), store_server(database, **RUNNING, task_state=TaskState.REBOOTING)
+def test_servers_with_a_task_are_left_out_unless_they_are_being_rebooted(database: Database) -> None:
+    idle, busy = store_server(database, **RUNNING), store_server(database, **RUNNING, task_state=TaskState.PAUSING)
+    rebooting = store_server(database, **RUNNING, task_state=TaskState.REBOOTING)
     store_server(database, host="node2", node="node2")
     with database.read() as connection:
-        assert [each.uuid for each in power_states.of_hosts(connection, ["node1", "gone"])] == [idle.uuid]
+        assert [each.uuid for each in power_states.of_hosts(connection, ["node1", "gone"])] == [
+            idle.uuid,
+            rebooting.uuid,
+        ]
         assert [each.uuid for each in power_states.of_servers(connection, [busy.uuid, idle.uuid])] == [idle.uuid]
 
 

@@ -50,7 +50,12 @@ class Remedy(StrEnum):
 
 
 def remedy(server: Recorded, said: PowerState, *, resume: bool = False) -> Remedy:
-    """Return the remedy for a server whose guest has the power state ``said``. ``resume``: as in PowerStates."""
+    """Return the remedy for a server whose guest has the power state ``said``. ``resume``: as in PowerStates.
+
+    A reboot continues by itself, so the power state of its guest is only recorded.
+    """
+    if server.is_rebooting:
+        return Remedy.NOTHING
     match server.vm_state:
         case VmState.ACTIVE if resume and said in _OFF and server.power_state is PowerState.RUNNING:
             return Remedy.REBOOT

@@ -129,12 +129,41 @@ def test_what_is_as_it_should_be_costs_no_question_and_no_write(cell: Cell) -> N
 
 def test_a_server_with_something_under_way_is_left_alone(cell: Cell) -> None:
     uuid = boot(cell)
-    cell.power(uuid, "reboot")
-    outside(cell, uuid, P.SHUTDOWN)
+    cell.power(uuid, "stop")
+    outside(cell, uuid, P.CRASHED)
     reports(cell).report()
     assert not [message for message in cell.bus.sent if isinstance(message, AskPowerStates)]
     cell.bus.run()
+    assert shown(cell, uuid) == (S.STOPPED, None, P.SHUTDOWN)
+
+
+@pytest.mark.parametrize("task", [TaskState.REBOOT_STARTED, TaskState.REBOOT_PENDING, TaskState.REBOOT_STARTED_HARD])
+@pytest.mark.parametrize("said", [P.SHUTDOWN, P.CRASHED, P.NOSTATE])
+def test_an_interrupted_reboot_shows_the_state_of_the_guest_and_is_not_stopped(
+    cell: Cell, task: TaskState, said: P
+) -> None:
+    uuid = boot(cell)
+    cell.database.write(lambda tx: _set(tx, uuid, task_state=task))
+    before = cell.instance(uuid).updated_at
+    outside(cell, uuid, said)
+    for _ in range(2):
+        reports(cell, resume=True).report(resume=True)
+        cell.bus.run()
+        assert shown(cell, uuid) == (S.ACTIVE, task, said)
+    assert cell.instance(uuid).updated_at == before, "the reboot has made no progress"
+    assert (_messages(cell, StopGuest), _messages(cell, StartGuest), _messages(cell, AskPowerStates)) == (0, 0, 1)
+
+
+def test_the_end_of_a_reboot_wins_over_an_answer_from_before(cell: Cell) -> None:
+    uuid = boot(cell)
+    cell.power(uuid, "reboot")
+    _ask_about(cell, uuid)
+    outside(cell, uuid, P.SHUTDOWN)
+    cell.bus.run()
+    reports(cell).report()
+    cell.bus.run()
     assert shown(cell, uuid) == (S.ACTIVE, None, P.RUNNING)
+    cell.check()
 
 
 def test_the_other_host_of_a_server_says_nothing_of_it(cell: Cell) -> None:
