@@ -17,6 +17,7 @@ from kilonova.scheduler.explanations.explain import explain
 from kilonova.scheduler.host_table import HostRecord
 from kilonova.scheduler.resources import with_resources
 from support.random_clouds import INSTANCES
+from support.samples import sampled
 
 RULES = (HYPERVISOR_RULE, ABILITY_RULE)
 CARRIED_BY = {
@@ -71,7 +72,7 @@ def test_random_clouds_have_hosts_of_all_sorts() -> None:
     """Without such hosts the properties above would hold trivially."""
     found: Counter[bool] = Counter()
 
-    @settings(deadline=None, max_examples=200, database=None, derandomize=True)
+    @settings(deadline=None, max_examples=sampled(200, sample=60), database=None, derandomize=True)
     @given(cloud=clouds(), move=st.sampled_from(list(CARRIED_BY)), uuid=st.sampled_from(INSTANCES))
     def count(cloud: Cloud, move: MoveKind, uuid: str) -> None:
         home = next((host for host in cloud.records if uuid in host.instances), None)

@@ -17,6 +17,7 @@ from kilonova.scheduler.explanations.nearest_miss import nearest_misses
 from kilonova.scheduler.explanations.request_changes import amount_change, request_changes
 from kilonova.scheduler.resources import with_resources
 from kilonova.scheduler.settings import SchedulerConfig
+from support.samples import sampled
 from support.strict_filters import STRICT_FILTERS
 
 STRICT = build_engine(
@@ -78,7 +79,7 @@ def test_no_single_change_of_the_request_is_overlooked(cloud: Cloud, spec: Reque
         assert misses[0].size <= min(enough)
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(deadline=None, max_examples=sampled(40, sample=20), suppress_health_check=[HealthCheck.filter_too_much])
 @given(
     cloud=clouds(),
     ratios=st.fixed_dictionaries({name: st.sampled_from(values) for name, values in RATIOS.items()}),
