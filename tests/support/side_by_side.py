@@ -3,7 +3,8 @@
 
 All tests of a module run in one process, in order, so that expensive fixtures start once. Modules that need a Keystone
 share one process, and so do those that need a RabbitMQ, because these take seconds to start, and those that need the
-external network of real guests, for which they would otherwise wait. Modules with slow tests
+external network of real guests, for which they would otherwise wait. In `make e2e`, modules with the same scenario
+share one process and its cloud, the start of which takes twelve seconds of processor time. Modules with slow tests
 start first, so that no process ends with a long one while the others are idle. A test marked ``alone`` runs when no
 other test does: it measures time.
 """
@@ -31,6 +32,9 @@ _NEEDED = {
     "RabbitMQ": re.compile(r"^from support\.(broker|rabbit_ends) import", re.MULTILINE),
     "external network": re.compile(r"^from support\.external_network import", re.MULTILINE),
 }
+#: Scenario of the cloud of a module of `make e2e`, and the sign that the cloud has options of its own.
+_SCENARIO = re.compile(r'^    scenario: ClassVar = "(.+)"$', re.MULTILINE)
+_OPTIONS = "    options: ClassVar = "
 #: Number of new objects after which the garbage collector runs, as in `kilonova api`.
 _COLLECT_AFTER = 20_000
 #: Growth of a process's memory, in MiB, after which garbage is collected; and the memory after the last collection.
@@ -53,9 +57,11 @@ class ByModule(LoadScopeScheduling):
 
 @cache
 def unit_of(root: Path, module: str) -> str:
-    """Return the group of a module: the service that it needs, or else the module itself."""
+    """Return the group of a module: the service or the cloud that it needs, or else the module itself."""
     text = (root / module).read_text(encoding="utf-8")
-    return next((needed for needed, imports in _NEEDED.items() if imports.search(text)), module)
+    scenario = _SCENARIO.search(text)
+    alone = module if scenario is None or _OPTIONS in text else f"cloud of {scenario[1]}"
+    return next((needed for needed, imports in _NEEDED.items() if imports.search(text)), alone)
 
 
 class Turns:

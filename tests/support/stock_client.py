@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stock clients ``openstack`` and ``nova``, imported once.
+"""The stock clients ``openstack`` and ``nova``, and ``kilonova``, imported once.
 
 Each command runs in a process forked from one that has loaded the client: its imports take longer than most commands.
 """
@@ -30,6 +30,9 @@ _LOADED_BEFOREHAND = [
     "keystoneclient.v3.client",
     "osc_placement.plugin",
     "cliff.formatters.table",
+    "kilonova.cli.application",
+    "kilonova.cli.cloud.connection",
+    "kilonova.cli.commands.explain",
 ]
 #: Poll interval for `--wait` in seconds; the default of two to five seconds is too long for simulated hosts.
 _PAUSES = 0.05
@@ -45,7 +48,7 @@ def run_client(
     timeout_s: float = 120,
     typed: str = "",
 ) -> subprocess.CompletedProcess[str]:
-    """Run ``openstack`` or ``nova`` with these arguments, and with no other variables of the client in the environment.
+    """Run ``openstack``, ``nova`` or ``kilonova`` with these arguments, and with no other variables of the client.
 
     ``typed``: the text on standard input, a password for instance.
     """
@@ -83,25 +86,40 @@ def _main(client: str, words: Sequence[str], environment: Mapping[str, str], out
         os.dup2(opened, descriptor)
         os.close(opened)
     sys.argv = [client, *words]
-    pause = time.sleep
-    time.sleep = lambda seconds: pause(seconds * _PAUSES)
-    status = _nova(words) if client == "nova" else _openstack(words)
+    status = _CLIENTS[client](words)
     sys.stdout.flush()
+    sys.stderr.flush()
     code.write_text(str(status or 0))
     sys.exit(status)
+
+
+def _with_short_pauses() -> None:
+    pause = time.sleep
+    time.sleep = lambda seconds: pause(seconds * _PAUSES)
 
 
 def _openstack(words: Sequence[str]) -> int:
     from openstackclient import shell
 
+    _with_short_pauses()
     return int(shell.main(list(words)) or 0)
 
 
 def _nova(words: Sequence[str]) -> int:
     from novaclient import shell
 
+    _with_short_pauses()
     try:
         shell.main(list(words))
     except SystemExit as end:
         return int(end.code or 0)
     return 0
+
+
+def _kilonova(words: Sequence[str]) -> int:
+    from kilonova.cli.main import main
+
+    return main(words)
+
+
+_CLIENTS = {"openstack": _openstack, "nova": _nova, "kilonova": _kilonova}

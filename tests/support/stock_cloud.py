@@ -2,9 +2,7 @@
 """Running cloud with the stock clients and the `kilonova` commands."""
 
 import json
-import os
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from support.stock_client import run_client, without_credentials
+from support.stock_client import run_client
 from support.supervisor import Supervisor
 
 _TIMEOUT_S = 60.0
@@ -69,14 +67,8 @@ class StockCloud:
 
     def kilonova(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run one `kilonova` command against the cloud, without checking its result."""
-        return subprocess.run(
-            [sys.executable, "-m", "kilonova", *words, "--data", str(self.supervisor.folder)],
-            env={**without_credentials(os.environ), "COLUMNS": "200"},
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
+        named = (*words, "--data", str(self.supervisor.folder))
+        return run_client(named, {"COLUMNS": "200"}, client="kilonova", timeout_s=300)
 
     def places(self, prefix: str) -> dict[str, str]:
         """Wait until the servers whose names start with ``prefix`` settle; return name → host, or its status."""

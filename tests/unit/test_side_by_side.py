@@ -29,6 +29,8 @@ def turns() -> Iterator[Turns]:
         ("tests/api/compute/test_quota_limits_of_keystone.py", "Keystone"),
         ("tests/unit/messaging/test_bus_contract.py", "RabbitMQ"),
         ("tests/guests/test_ovn.py", "external network"),
+        ("tests/e2e/test_quota_commands.py", "cloud of zones"),
+        ("tests/e2e/test_every_nova_verb.py", "tests/e2e/test_every_nova_verb.py"),
         ("tests/api/compute/test_flavors.py", "tests/api/compute/test_flavors.py"),
     ],
 )
