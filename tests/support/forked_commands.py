@@ -29,13 +29,21 @@ _PROCESSES.set_forkserver_preload(
 class ForkedCommand:
     """Running ``kilonova`` command in a session of its own, with the methods of ``subprocess.Popen`` that tests use.
 
-    ``log``: file to which its output is appended. ``environment``: variables in addition to those of this process.
+    ``log``: file to which its output is appended; ``errors``: another file for standard error. ``environment``:
+    variables in addition to those of this process.
     """
 
-    def __init__(self, arguments: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        log: Path,
+        environment: Mapping[str, str] | None = None,
+        *,
+        errors: Path | None = None,
+    ) -> None:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # a process with threads cannot be forked safely
         known = {**os.environ, **(environment or {})}
-        work = {"target": _become, "args": (tuple(arguments), log, known)}
+        work = {"target": _become, "args": (tuple(arguments), log, errors or log, known)}
         # logs show the name of a process; tests that end early leave no daemon
         self._process = _PROCESSES.Process(name="MainProcess", daemon=True, **work)
         self._process.start()
@@ -66,16 +74,16 @@ class ForkedCommand:
         self._process.terminate()
 
 
-def _become(arguments: Sequence[str], log: Path, environment: Mapping[str, str]) -> NoReturn:
+def _become(arguments: Sequence[str], log: Path, errors: Path, environment: Mapping[str, str]) -> NoReturn:
     from kilonova.cli.main import main
 
     os.setsid()
     os.environ.clear()
     os.environ.update(environment)
-    output = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    for descriptor in (1, 2):
-        os.dup2(output, descriptor)
-    os.close(output)
+    for descriptor, file in ((1, log), (2, errors)):
+        opened = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        os.dup2(opened, descriptor)
+        os.close(opened)
     sys.argv = ["kilonova", *arguments]
     status = 1
     try:

@@ -5,7 +5,7 @@ import json
 import os
 import signal
 import subprocess
-import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -40,14 +40,14 @@ class Served:
 
     def run(self, timeout_s: float = 60, **environment: str) -> subprocess.CompletedProcess[str]:
         """Run the command until it exits."""
-        return subprocess.run(
-            [sys.executable, "-m", "kilonova", *self._arguments()],
-            capture_output=True,
-            text=True,
-            timeout=timeout_s,
-            env={**os.environ, **environment},
-            check=False,
-        )
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+            out, errors = Path(folder, "out"), Path(folder, "errors")
+            command = ForkedCommand(self._arguments(), out, environment, errors=errors)
+            try:
+                status = command.wait(timeout_s)
+            finally:
+                command.send_signal(signal.SIGKILL)
+            return subprocess.CompletedProcess(self._arguments(), status, out.read_text(), errors.read_text())
 
     def start(self, **environment: str) -> float:
         """Start and wait for the first response. Returns the seconds that this took."""
