@@ -41,6 +41,10 @@ class SimulatedMechanismDriver(api.MechanismDriver):  # type: ignore[misc,unused
         for event in (events.AFTER_CREATE, events.AFTER_UPDATE):
             registry.subscribe(_show_association, resources.FLOATING_IP, event)
 
+    def responsible_for_ports_allocation(self, _context: Any) -> bool:
+        """Accept the resource providers of every port: simulated hosts have no agents whose providers could differ."""
+        return True
+
     def bind_port(self, context: Any) -> None:
         """Bind the port to its first segment."""
         for segment in context.segments_to_bind[:1]:

@@ -2,14 +2,23 @@
 """What ports and networks require of hosts: request groups, PCI devices, segments, cards."""
 
 from collections.abc import Collection, Mapping
+from uuid import uuid4
 
 import pytest
+from keystoneauth1.adapter import Adapter
+from keystoneauth1.session import Session
+from keystoneauth1.token_endpoint import Token
 
 from kilonova.errors import InvalidRequest
 from kilonova.model.network_request import NetworkMode, NetworkRequest, RequestedNetwork
-from kilonova.network.host_demands import Lookups, demands_of_request, demands_of_server, may_demand
+from kilonova.network import ports
+from kilonova.network.host_demands import HINTS, Lookups, demands_of_request, demands_of_server, may_demand
 from kilonova.network.info import AttachedPort, describe
+from kilonova.network.neutron import Neutron
+from kilonova.network.port_owner import PortOwner
 from support.fake_neutron import FakeNeutron
+from support.neutron_world import World
+from support.real_neutron import RealNeutron
 
 FLAT = {"provider:network_type": "flat", "provider:physical_network": "public"}
 
@@ -117,3 +126,36 @@ def test_a_server_that_moves_asks_for_its_present_ports(fake: FakeNeutron) -> No
     assert [each.port_id for each in demands_of_server(fake, info)] == [special]
     fake.delete("ports", special)
     assert demands_of_server(fake, info) == ()
+
+
+@pytest.mark.slow
+def test_neutron_shows_what_a_port_with_a_minimum_bandwidth_requests(neutron_with_users: RealNeutron) -> None:
+    session = Session(auth=Token(neutron_with_users.url, "service"), timeout=120)
+    client = Neutron(Adapter(session, service_type="network"), retries=0)
+    world = World(client)
+    policy = client.call("POST", "/qos/policies", {"policy": {"name": "guaranteed", "project_id": world.project}})
+    policy_id = policy["policy"]["id"]
+    for kind, rule in (
+        ("minimum_bandwidth", {"min_kbps": 1_000, "direction": "egress"}),
+        ("minimum_packet_rate", {"min_kpps": 5, "direction": "any"}),
+    ):
+        client.call("POST", f"/qos/policies/{policy_id}/{kind}_rules", {f"{kind}_rule": rule})
+    network = world.network(**FLAT)
+    port = world.make("ports", network_id=network, qos_policy_id=policy_id)
+    seen = client.list("ports", token=world.project, id=[port["id"]], fields=["id", *HINTS])[0]
+    assert may_demand(client, seen)
+    item = RequestedNetwork(network_id=network, port_id=port["id"], demands=True)
+    (demand,) = demands_of_request(client, asks(item))
+    asked = {name: amount for group in demand.groups for name, amount in group.resources.items()}
+    assert asked == {"NET_BW_EGR_KILOBIT_PER_SEC": 1_000, "NET_PACKET_RATE_KILOPACKET_PER_SEC": 5}
+    assert demand.same_subtree == {group.suffix for group in demand.groups}
+    assert all("CUSTOM_VNIC_TYPE_NORMAL" in group.required for group in demand.groups)
+    assert any("CUSTOM_PHYSNET_PUBLIC" in group.required for group in demand.groups)
+    owner = PortOwner(instance_uuid=str(uuid4()), project_id=world.project, zone="nova")
+    given = {port["id"]: {"allocation": {group.suffix: str(uuid4()) for group in demand.groups}}}
+    (vif,) = ports.create_ports(client, owner, asks(item), "node1", repeated=False, profiles=given)
+    assert vif.profile == given[port["id"]]
+    assert {name: n for each in vif.resources.values() for name, n in each.items()} == asked
+    created = RequestedNetwork(network_id=world.network("10.2.0.0/24", qos_policy_id=policy_id))
+    with pytest.raises(InvalidRequest, match="Using networks with QoS policy is not supported"):
+        ports.create_ports(client, owner, asks(created), "node1", repeated=False)
