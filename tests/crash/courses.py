@@ -85,7 +85,7 @@ def courses() -> Iterator[Course]:
         for starter in STARTERS[kind]:
             yield Course(kind, starter)
         yield from _disturbed(kind, next(iter(STARTERS[kind])))
-        for starter in ("networks", "of user, off", "of user"):
+        for starter in ("networks", "of user, off", "of user", "guaranteed"):
             if starter in STARTERS[kind]:
                 yield from _disturbed(kind, starter)
         with_networks = [starter for starter, facts in STARTERS[kind].items() if facts.networks]
@@ -99,7 +99,7 @@ def _disturbed(kind: str, first: str) -> Iterator[Course]:
     for step in workflow.steps:
         if step.name in _OF_NETWORKS and not has_networks:
             continue
-        if (kind, step.name) in _REACHED_FROM and has_networks:
+        if has_networks and _REACHED_FROM.get((kind, step.name), first) != first:
             continue
         from_where = first if has_networks else _REACHED_FROM.get((kind, step.name), first)
         if workflow.can_walk_back(step.name) and (kind, step.name) != _MAKES_ANEW:
@@ -143,8 +143,13 @@ _LEFT = {"reboot", "rebuild", "resize", "live-migrate"}
 #: unreachable.
 _LEFT_FROM = {"resize": (("same host", ""), ("same host", "node1"))}
 _HARD_REBOOT = TRANSITIONS["hard-reboot"]
-#: Steps that the first starter does not reach: the second step of a reboot, which needs a guest that is off or gone.
-_REACHED_FROM = {("reboot", "act-hard"): "off", ("hard-reboot", "act-hard"): "gone"}
+#: Steps that the first starter does not reach: the second step of a reboot, which needs a guest that is off or gone;
+#: the claim of an attach, which needs a port that requests resources.
+_REACHED_FROM = {
+    ("reboot", "act-hard"): "off",
+    ("hard-reboot", "act-hard"): "gone",
+    ("attach-interface", "claim"): "guaranteed",
+}
 #: A failure of this step leaves the server without a guest, so no rollback restores it.
 _MAKES_ANEW = ("hard-reboot", "act-hard")
 _DESTROYING = {"delete", "shelve-offload"}

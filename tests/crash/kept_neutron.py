@@ -24,13 +24,14 @@ class KeptNeutron(FakeNeutron):
         #: Whether a request to create a port may have been carried out twice, so that no client knows one of the ports.
         self.twice = False
         if file.exists():
-            self.store.tables, self.ports._macs, self.twice = pickle.loads(file.read_bytes())
+            kept = pickle.loads(file.read_bytes())
+            self.store.tables, self.ports._macs, self.twice, self.ports.guarantees = kept
 
     def save(self) -> None:
         """Write the state to the file."""
         with self._lock:
             draft = self._file.with_suffix(".new")
-            draft.write_bytes(pickle.dumps((self.store.tables, self.ports._macs, self.twice)))
+            draft.write_bytes(pickle.dumps((self.store.tables, self.ports._macs, self.twice, self.ports.guarantees)))
             os.replace(draft, self._file)  # noqa: PTH105 - atomic
 
     def plug_bound(self) -> None:

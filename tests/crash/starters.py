@@ -14,6 +14,7 @@ from kilonova.model.instance import PowerState
 from kilonova.model.network_request import RequestedNetwork
 from kilonova.scenario.model import SimulatedHost
 from support.cell import Cell, host, networks
+from support.network_agents import add_agent
 
 #: Takes the cell and the ids of the existing servers, and adds the ids of the servers it creates.
 Act = Callable[[Cell, list[str]], None]
@@ -68,11 +69,22 @@ def _boot_with_networks(cell: Cell, known: list[str], **asked: Any) -> None:
     known += cell.boot(networks=networks(private, other, ports={other: port}), **asked)
 
 
-def _attach(cell: Cell, known: list[str], *, of_user: bool = False) -> None:
+def _guarantee(cell: Cell, _known: list[str]) -> None:
+    """Let the port of the user request a bandwidth, which all hosts can give."""
+    _, _, port = _networks(cell)
+    neutron = cell.neutron
+    assert isinstance(neutron, KeptNeutron)
+    for each in cell.hosts:
+        add_agent(cell.database, each.name)
+    neutron.store["ports"][port]["qos_policy_id"] = neutron.make_policy(egress=1_000)
+    neutron.save()
+
+
+def _attach(cell: Cell, known: list[str], *, of_user: bool = False, demands: bool = False) -> None:
     """Attach a new port, or the port of the user, to the first server."""
     private, other, port = _networks(cell)
-    network = RequestedNetwork(network_id=other, port_id=port) if of_user else RequestedNetwork(network_id=private)
-    cell.attach(known[0], network)
+    of_the_user = RequestedNetwork(network_id=other, port_id=port, demands=demands)
+    cell.attach(known[0], of_the_user if of_user else RequestedNetwork(network_id=private))
 
 
 def _detach(cell: Cell, known: list[str], *, of_user: bool = False) -> None:
@@ -115,6 +127,8 @@ _UNSHELVE = _on_first(Cell.unshelve)
 _CREATE_IMAGE, _CREATE_BACKUP = _on_first(Cell.create_image), _on_first(Cell.create_backup)
 _SOFT_DELETE = _on_first(Cell.delete, soft=True)
 _CONFIRM, _REVERT = _on_first(Cell.confirm), _on_first(Cell.revert)
+
+_ATTACH_GUARANTEED: Act = partial(_attach, of_user=True, demands=True)
 
 _STARTERS: Mapping[str, Mapping[str, Starter]] = {
     "batch": {
@@ -197,10 +211,14 @@ _STARTERS: Mapping[str, Mapping[str, Starter]] = {
     "attach-interface": {
         "": Starter(_attach, (_WITH_NETWORKS,), networks=True),
         "of user, off": Starter(partial(_attach, of_user=True), (_ON_NODE1, _STOP), networks=True),
+        "guaranteed": Starter(_ATTACH_GUARANTEED, (_ON_NODE1, _guarantee), networks=True),
     },
     "detach-interface": {
         "": Starter(_detach, (_WITH_NETWORKS,), networks=True),
         "of user": Starter(partial(_detach, of_user=True), (_WITH_NETWORKS,), networks=True),
+        "guaranteed": Starter(
+            partial(_detach, of_user=True), (_ON_NODE1, _guarantee, _ATTACH_GUARANTEED), networks=True
+        ),
     },
 }
 

@@ -227,9 +227,15 @@ class Cell:
 
     def attach(self, uuid: str, network: RequestedNetwork) -> None:
         """Start attaching an interface, without waiting for the result."""
+        assert self.neutron is not None
+        request = NetworkRequest(mode=NetworkMode.LISTED, networks=(network,))
+        demand = next(iter(demands_of_request(self.neutron, request)), None)
         starter = self.conductor.operations.interfaces._starter
         starter.start(
-            ATTACH_INTERFACE, lambda server: AttachFacts(server.host or "", network), uuid, asker("req-attach")
+            ATTACH_INTERFACE,
+            lambda server: AttachFacts(server.host or "", network, demand=demand),
+            uuid,
+            asker("req-attach"),
         )
 
     def detach(self, uuid: str, port_id: str) -> None:

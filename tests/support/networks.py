@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks of a cloud at rest: servers, their cached interfaces, their guests and the ports at the network service."""
 
+from collections import Counter
 from typing import Any
 
 import sqlalchemy as sa
@@ -11,6 +12,7 @@ from kilonova.db.core import tables as t
 from kilonova.model.instance import VmState
 from support.cell import Cell
 from support.fake_neutron import FakeNeutron
+from support.network_agents import EGRESS, taken
 
 #: States of servers whose guests have all interfaces of their servers.
 _WITH_GUEST = {VmState.ACTIVE, VmState.PAUSED, VmState.STOPPED, VmState.SUSPENDED, VmState.RESIZED}
@@ -36,6 +38,13 @@ def check_networks(cell: Cell) -> None:
         assert interfaces <= ports.keys(), (uuid, vm_state)
         assert interfaces == ports.keys() or getattr(neutron, "twice", False), (uuid, vm_state)
         assert {port["binding:host_id"] for port in ports.values()} <= {host or ""}, (uuid, vm_state)
+        wanted = Counter[str]()
+        for vif in infos.get(uuid, ()):
+            wanted.update(
+                {provider: amounts[EGRESS] for provider, amounts in vif.resources.items() if EGRESS in amounts}
+            )
+        given = taken(cell.database, uuid, EGRESS)
+        assert {provider: amounts[EGRESS] for provider, amounts in given.items()} == wanted, (uuid, vm_state)
         assert all(len(port["_bindings"]) <= 1 for port in neutron.store.where("ports", device_id=uuid))
         if host is not None and vm_state in _WITH_GUEST:
             guest = GuestFile(host, cell.folder / "hypervisors" / f"{host}.json").guest(uuid)

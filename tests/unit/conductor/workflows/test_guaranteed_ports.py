@@ -6,14 +6,12 @@ from typing import Any
 
 import pytest
 
-from kilonova.conductor.workflows.interfaces import ATTACH_INTERFACE, AttachFacts
 from kilonova.messaging.messages import SpawnGuest
 from kilonova.model.instance import VmState
-from kilonova.model.network_request import NetworkMode, NetworkRequest, RequestedNetwork
-from kilonova.network.host_demands import demands_of_request
+from kilonova.model.network_request import RequestedNetwork
 from kilonova.scenario.model import SimulatedPool
 from kilonova.scheduler.settings import SchedulerConfig
-from support.cell import Cell, NewCell, asker, host, networks
+from support.cell import Cell, NewCell, host, networks
 from support.fake_neutron import FakeNeutron
 from support.folder_images import FolderImages
 from support.network_agents import EGRESS, PACKETS, add_agent, taken
@@ -39,15 +37,7 @@ class Cloud:
         return uuid
 
     def attach(self, uuid: str, port: str) -> None:
-        item = RequestedNetwork(network_id=self.network, port_id=port, demands=True)
-        (demand,) = demands_of_request(self.neutron, NetworkRequest(mode=NetworkMode.LISTED, networks=(item,)))
-        starter = self.cell.conductor.operations.interfaces._starter
-        starter.start(
-            ATTACH_INTERFACE,
-            lambda server: AttachFacts(server.host or "", item, demand=demand),
-            uuid,
-            asker("req-attach"),
-        )
+        self.cell.attach(uuid, RequestedNetwork(network_id=self.network, port_id=port, demands=True))
         self.cell.work_off()
 
     def egress(self, uuid: str) -> dict[str, int]:
