@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 # ruff: noqa: ARG002 - the methods have all parameters of the protocol
-"""A ``NetworkClient`` that answers at once: one known network, ports without checks. It counts the requests."""
+"""A ``NetworkClient`` that answers at once: one known network, ports without checks. It counts the requests.
+
+``python -m benchmarks._stub_neutron PORT`` serves it by HTTP.
+"""
 
 import itertools
+import json
+import sys
 import threading
 import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
-NETWORK = str(uuid.uuid4())
-_SUBNETS = tuple(str(uuid.uuid4()) for _ in range(2))
-_GROUP = str(uuid.uuid4())
+NETWORK, *_SUBNETS, _GROUP = (str(uuid.UUID(int=number, version=4)) for number in range(1, 5))
 
 
 class StubNeutron:
@@ -77,7 +82,7 @@ class StubNeutron:
         self.requests[f"{method} {kind}"] += 1
         match kind:
             case "quotas":
-                return {"quota": {"port": {"limit": 1_000_000, "used": len(self._ports), "reserved": 0}}}
+                return {"quota": {"port": {"limit": -1, "used": len(self._ports), "reserved": 0}}}
             case "ports" if method == "POST" and body is not None:
                 with self._lock:
                     return {"ports": [self._make(each) for each in body["ports"]]}
@@ -136,3 +141,41 @@ def _subnet(*, v4: bool) -> Mapping[str, Any]:
         "host_routes": [],
         "ipv6_address_mode": None if v4 else "slaac",
     }
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """HTTP front of a stub."""
+
+    protocol_version = "HTTP/1.1"
+    stub = StubNeutron()
+
+    def do_GET(self) -> None:
+        parts = urlsplit(self.path.removeprefix("/v2.0"))
+        kind = parts.path.strip("/")
+        if "/" in kind:
+            self._answer(self.stub.call("GET", parts.path))
+        else:
+            filters = {name: values if name == "id" else values[0] for name, values in parse_qs(parts.query).items()}
+            self._answer({kind.replace("-", "_"): self.stub.list(kind, **filters)})
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        path = self.path.removeprefix("/v2.0")
+        one = body.get("port")
+        self._answer(self.stub.call("POST", path, body) if one is None else {"port": self.stub.create("ports", one)})
+
+    def do_DELETE(self) -> None:
+        self.stub.delete("ports", self.path.rpartition("/")[2])
+        self.wfile.write(b"HTTP/1.1 204 No Content\r\n\r\n")
+
+    def log_message(self, *_: Any) -> None:
+        """Log nothing."""
+
+    def _answer(self, body: Any) -> None:
+        raw = json.dumps(body).encode()
+        head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(raw)}\r\n\r\n"
+        self.wfile.write(head.encode() + raw)
+
+
+if __name__ == "__main__":
+    ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), _Handler).serve_forever()

@@ -5,11 +5,15 @@ The control process runs in the benchmark's own process, with simulated hosts, S
 once. Each pair is a request for servers without networks and one with one known network, in changing order. The ratio
 is that of the medians, and for comparison that of the lower quartiles.
 
-    python -m benchmarks networks [-- PAIRS]
+With ``--http`` this Neutron is a process of its own, and the control process asks it by HTTP.
+
+    python -m benchmarks networks [-- PAIRS [--http]]
 """
 
 import logging
 import statistics
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -22,6 +26,7 @@ from tests.support.api_client import Client
 from tests.support.waiting import wait_until_idle
 
 from benchmarks._stub_neutron import NETWORK, StubNeutron
+from kilonova.bundled_services.free_ports import free_port
 from kilonova.cli.wiring.control import ControlProcess, image_id, start_control_process
 from kilonova.cli.wiring.core import Parts
 from kilonova.config.load import load_settings
@@ -34,6 +39,7 @@ GOAL = 1.3
 _SCENARIO = "images: [{name: cirros}]\nhosts: [{name: node, count: 20, vcpus: 64, memory_mib: 262144}]\n"
 _LOG = "kilonova.conductor.workflow_engine.server_log"
 _EXTENSIONS_S = _LONGEST_S = 600.0
+_START_S = 5.0
 
 
 class Cost(NamedTuple):
@@ -67,15 +73,15 @@ class Built(logging.Handler):
 
 
 @contextmanager
-def running(network: Any) -> Iterator[ControlProcess]:
-    """Run a control process with a client of a network service."""
+def running(network: Any, conf: str = "") -> Iterator[ControlProcess]:
+    """Run a control process with a client of a network service, or with the one that ``conf`` configures."""
     with TemporaryDirectory(prefix="kilonova-bench-") as name:
         folder = Path(name)
         (folder / "scenario.yaml").write_text(_SCENARIO)
         (folder / "kilonova.conf").write_text(
             f"[api]\nauth_strategy = noauth2\n[database]\nconnection = sqlite:///{folder}/kilonova.db\n"
             f"[fake]\nstate_dir = {folder}/hypervisors\nscenario = {folder}/scenario.yaml\n"
-            "[quota]\ninstances = -1\ncores = -1\nram = -1\n"
+            f"[quota]\ninstances = -1\ncores = -1\nram = -1\n{conf}"
         )
         process = start_control_process(load_settings([str(folder / "kilonova.conf")]), Parts(network=network))
         try:
@@ -141,6 +147,19 @@ def show(name: str, bare: Sequence[Cost], networked: Sequence[Cost]) -> None:
         )
 
 
+def by_http(pairs: int) -> None:
+    port = free_port()
+    stub = subprocess.Popen([sys.executable, "-m", "benchmarks._stub_neutron", str(port)])
+    try:
+        time.sleep(_START_S)
+        conf = f"[neutron]\nauth_type = none\nendpoint_override = http://127.0.0.1:{port}\n"
+        with running(None, conf) as process:
+            show("one server, POST to ACTIVE, by HTTP", *compare(Bench(process), pairs, 1))
+    finally:
+        stub.terminate()
+        stub.wait()
+
+
 def _quartile(costs: Sequence[Cost], place: int, part: int) -> float:
     """Return a quartile of the time or the CPU time. Units: milliseconds."""
     values = [cost[place] * 1e3 for cost in costs]
@@ -149,6 +168,9 @@ def _quartile(costs: Sequence[Cost], place: int, part: int) -> float:
 
 def main(options: Sequence[str] = ()) -> None:
     pairs = int(options[0]) if options else PAIRS
+    if "--http" in options:
+        by_http(pairs)
+        return
     stub = StubNeutron()
     with running(CachedClient(stub, extensions_s=_EXTENSIONS_S)) as process:
         bench = Bench(process)
@@ -162,6 +184,4 @@ def main(options: Sequence[str] = ()) -> None:
 
 
 if __name__ == "__main__":
-    import sys
-
     main(sys.argv[1:])

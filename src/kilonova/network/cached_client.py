@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A network client with a short-lived cache of networks, subnets, names of security groups, and extensions.
+"""A network client with a short-lived cache of networks, subnets, names of security groups, quotas and extensions.
 
-Only results of list requests with a filter for ids are cached, separately for each token. A network without subnets is
-not cached, because its user is probably about to create a subnet.
+Cached are the results of list requests with a filter for ids, and quotas without a limit of ports, both separately for
+each token. A network without subnets is not cached, because its user is probably about to create a subnet.
 """
 
 import threading
@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from cachetools import TTLCache
 
 from kilonova.network.client import NetworkClient, Resource
+from kilonova.network.port_quota import has_no_port_limit
 
 _KINDS = frozenset({"networks", "subnets", "security-groups"})
 #: Attributes of security groups that are cached.
@@ -33,6 +34,7 @@ class CachedClient:
         self._client = client
         self._lock = threading.Lock()
         self._kept: TTLCache[_Key, Resource] = TTLCache(_KEPT_RESOURCES, _KEPT_S, timer=clock)
+        self._quotas: TTLCache[tuple[str | None, str], Resource] = TTLCache(_KEPT_RESOURCES, _KEPT_S, timer=clock)
         self._extensions: TTLCache[str | None, Sequence[Resource]] = TTLCache(1, extensions_s, timer=clock)
 
     def list(self, kind: str, *, token: str | None = None, **filters: object) -> Sequence[Resource]:
@@ -70,7 +72,16 @@ class CachedClient:
         self._client.delete(kind, resource_id, token=token)
 
     def call(self, method: str, path: str, body: Resource | None = None, *, token: str | None = None) -> Resource:
-        return self._client.call(method, path, body, token=token)
+        if method != "GET" or not path.startswith("/quotas/"):
+            return self._client.call(method, path, body, token=token)
+        with self._lock:
+            kept = self._quotas.get((token, path))
+        if kept is None:
+            kept = self._client.call(method, path, body, token=token)
+            if has_no_port_limit(kept["quota"]):
+                with self._lock:
+                    self._quotas[token, path] = kept
+        return kept
 
     def _list_extensions(self) -> Sequence[Resource]:
         """Return the extensions, which are the same for all users."""

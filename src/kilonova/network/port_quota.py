@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Quota of ports: how many servers of a request a project may still create."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from kilonova.errors import NotFound, OverQuota
 from kilonova.model.network_request import NetworkRequest
 from kilonova.network.client import NetworkClient
@@ -32,6 +35,12 @@ def require_quota(
     """Refuse a request for ``count`` servers unless the project may create all their ports. Raises: OverQuota."""
     if servers_within_quota(client, token, project_id, request, count) < count:
         raise OverQuota("Maximum number of ports exceeded")
+
+
+def has_no_port_limit(quota: Mapping[str, Any]) -> bool:
+    """Whether a quota of the network service, with or without details, allows any number of ports."""
+    port = quota.get("port", _UNLIMITED)
+    return (port.get("limit") if isinstance(port, Mapping) else port) == _UNLIMITED
 
 
 def _limit_and_use(client: NetworkClient, token: str | None, project_id: str) -> tuple[int, int]:

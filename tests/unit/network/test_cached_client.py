@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 from uuid import uuid4
 
+import pytest
+
 from kilonova.network.cached_client import CachedClient
 from kilonova.network.client import NetworkClient
 from kilonova.network.port_owner import PortOwner
@@ -87,12 +89,13 @@ def test_extensions_are_kept_for_the_time_that_an_option_says() -> None:
     assert fake.faults.count("GET extensions") == 4
 
 
-def test_a_server_on_a_known_network_needs_two_requests() -> None:
-    """One for the quota in the API, one for the port."""
+@pytest.mark.parametrize("limits", [{}, {"port": 9}])
+def test_a_server_on_a_known_network_needs_one_request_and_one_for_a_limited_quota(limits: dict[str, int]) -> None:
     fake = FakeNeutron(extensions=["dns-integration"])
     fake.user("demo-token", "demo")
     client, _ = cached(fake)
     network = fake.make_dual_stack()
+    fake.set_quota("demo", **limits)
 
     def create() -> None:
         owner = PortOwner(instance_uuid=str(uuid4()), project_id="demo", zone="nova", hostname="web")
@@ -104,7 +107,7 @@ def test_a_server_on_a_known_network_needs_two_requests() -> None:
     create()
     fake.faults.calls.clear()
     create()
-    assert fake.faults.calls == ["GET quotas/details", "POST ports"]
+    assert fake.faults.calls == [*(["GET quotas/details"] if limits else []), "POST ports"]
 
 
 def test_everything_else_is_passed_on() -> None:
@@ -121,3 +124,18 @@ def test_everything_else_is_passed_on() -> None:
     assert fake.faults.counts() == {
         "POST ports": 2, "PUT ports": 2, "GET ports/": 2, "GET ports/bindings": 2, "DELETE ports": 2, "GET networks": 2
     }  # fmt: skip
+
+
+def test_a_quota_is_kept_only_while_it_has_no_limit_of_ports() -> None:
+    fake = FakeNeutron()
+    client, clock = cached(fake)
+    path = "/quotas/demo/details"
+    assert client.call("GET", path)["quota"]["port"]["limit"] == -1
+    fake.set_quota("demo", port=5)
+    assert client.call("GET", path)["quota"]["port"]["limit"] == -1
+    clock.now = 5.1
+    fake.make_port(fake.make_network())
+    assert client.call("GET", path)["quota"]["port"] == {"limit": 5, "used": 1, "reserved": 0}
+    fake.set_quota("demo", port=7)
+    assert client.call("GET", path)["quota"]["port"]["limit"] == 7
+    assert client.call("GET", "/quotas/demo")["quota"]["port"] == 7
