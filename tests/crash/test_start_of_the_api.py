@@ -20,6 +20,7 @@ def only_line(text: str) -> str:
 @pytest.mark.slow
 def test_ready_soon_on_a_fresh_file_and_sooner_on_a_known_one(serve: ServeFixture) -> None:
     served = serve()
+    served.is_forked = False
     fresh = served.start()
     served.stop()
     again = served.start()

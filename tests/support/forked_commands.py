@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from kilonova.bundled_services.parent_death import die_with_parent
+
 _PROCESSES = multiprocessing.get_context("forkserver")
 _PROCESSES.set_forkserver_preload(
     [
@@ -77,6 +79,7 @@ class ForkedCommand:
 def _become(arguments: Sequence[str], log: Path, errors: Path, environment: Mapping[str, str]) -> NoReturn:
     from kilonova.cli.main import main
 
+    die_with_parent(os.getppid())  # the parent ends with the test process
     os.setsid()
     os.environ.clear()
     os.environ.update(environment)

@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.error
@@ -21,7 +22,12 @@ from support.forked_commands import ForkedCommand
 
 
 class Served:
-    """Data folder with its configuration; at most one process runs on it at a time."""
+    """Data folder with its configuration; at most one process runs on it at a time.
+
+    ``is_forked``: if False, the process imports all modules itself, as a user's does.
+    """
+
+    is_forked = True
 
     def __init__(self, folder: Path, scenario: str = "hosts: 3\nimages: [{name: cirros}]\n", **options: str) -> None:
         self.folder = folder
@@ -35,7 +41,7 @@ class Served:
             f"[database]\nconnection = {connection}\n"
             f"[fake]\nstate_dir = {folder / 'hypervisors'}\nscenario = {folder / 'scenario.yaml'}\n{UNLIMITED}{more}"
         )
-        self.process: ForkedCommand | None = None
+        self.process: subprocess.Popen[bytes] | ForkedCommand | None = None
         self.log = folder / "log"
 
     def run(self, timeout_s: float = 60, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -66,7 +72,13 @@ class Served:
 
     def launch(self, **environment: str) -> None:
         """Start without waiting."""
-        self.process = ForkedCommand(self._arguments(), self.log, environment)
+        if self.is_forked:
+            self.process = ForkedCommand(self._arguments(), self.log, environment)
+        else:
+            command = [sys.executable, "-m", "kilonova", *self._arguments()]
+            given = {**os.environ, **environment}
+            with self.log.open("ab") as log:
+                self.process = subprocess.Popen(command, stdout=log, stderr=log, env=given, start_new_session=True)
 
     def processes(self) -> list[psutil.Process]:
         """Pids of the process and its children, the process first."""
