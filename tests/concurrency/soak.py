@@ -59,6 +59,8 @@ def soak(url: str, folder: Path, operations: int, *, processes: int = PROCESSES,
         database.write(_fill)
         outcomes = _run(url, folder, operations, processes, clients)
         wrong = [line for outcome in outcomes for line in outcome["wrong"]]
+        logs = [line for log in folder.glob("log-*") for line in log.read_text(errors="replace").splitlines()]
+        wrong += [line for line in logs if "A kept decision differs" in line]
         assert not wrong, "\n".join(wrong[:20])
         with database.read() as connection:
             check_books(connection)
@@ -135,6 +137,7 @@ def _configuration(url: str, folder: Path, number: int) -> Path:
     file.write_text(
         f"[api]\nauth_strategy = noauth2\n[database]\nconnection = {url}\n"
         f"[fake]\nstate_dir = {folder}/hypervisors-{number}\nscenario = {scenario}\n{UNLIMITED}"
+        "[scheduler]\ncheck_kept_decisions = true\n"
     )
     return file
 

@@ -76,6 +76,7 @@ class ControlProcess(Command):
             f"[conductor]\nlease_time = {cloud.size.lease_s}\n{_broker_options(cloud.size)}"
             f"[api]\nauth_strategy = noauth2\nbind = 127.0.0.1:{self.port}\n[database]\nconnection = {url}\n"
             f"[fake]\nscenario = {scenario}\nstate_dir = {folder / 'hypervisors'}\n{UNLIMITED}"
+            "[scheduler]\ncheck_kept_decisions = true\n"
             f"[glance]\nendpoint_override = http://127.0.0.1:{cloud.glance_port}\n[service_user]\nauth_type = none\n"
         )
         super().__init__(cloud.launcher, name, ["api", "--config-file", str(config)], folder / f"{name}.log")

@@ -45,6 +45,7 @@ from kilonova.scheduler.devices.pci_request import Alias
 from kilonova.scheduler.engine.batch import Batch
 from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.engine.group_policies import group_for, require_support
+from kilonova.scheduler.engine.kept_decisions import KeptDecisions
 from kilonova.scheduler.engine.provider_trees import Allotment, allotment_from_tree
 from kilonova.scheduler.guests import guest_of
 from kilonova.scheduler.host_table import HostTable
@@ -139,7 +140,8 @@ class Claimer:
     """Places servers: decides, claims the hosts and commits the claims. Thread-safe.
 
     ``alternates``: number of alternate hosts to keep per request, which is the maximum number of build attempts minus
-    one. ``aliases``: the configured PCI aliases.
+    one. ``aliases``: the configured PCI aliases. ``check_kept_decisions``: whether to compare decisions from kept
+    verdicts with those of the whole engine.
     """
 
     def __init__(
@@ -156,12 +158,15 @@ class Claimer:
         driver: OutsideDriver | None = None,
         piece: int = PIECE,
         observers: ClaimObservers | None = None,
+        check_kept_decisions: bool = False,
     ) -> None:
         #: Maximum number of servers claimed in one transaction, which limits the wait of other transactions.
         self.piece = piece
         self._database = database
         self._mirror = mirror
         self._engine = engine
+        #: Guarded by the mirror's lock.
+        self._kept = KeptDecisions(engine, check=check_kept_decisions)
         self._owner = owner
         self._log = log
         self._rng = rng
@@ -335,26 +340,18 @@ class Claimer:
         """
         spec = with_resources(order.spec)
         needs = needs_of(spec, self._aliases)
-        hosts = plan.hosts = self._mirror.hosts()
+        live, now = self._mirror.live(), self._mirror.clock()
         if order.group_uuid is not None:
-            spec = replace(spec, group=group_for(spec, self._mirror.group(order.group_uuid), hosts))
+            spec = replace(spec, group=group_for(spec, self._mirror.group(order.group_uuid), live.hosts))
         if spec.group is not None:
             require_support(self._engine, spec.group.policy)
         plan.seq = self._mirror.seq
         count = len(order.jobs)
-        limit = _RANKED_KEPT if count <= _RANKED_KEPT else 1 + self._alternates
-        batch: Batch | AnsweredBatch
-        isolation_version = (answer or hosts.aggregates).isolation_version
-        if answer is None:
-            seed = self._seed()
-            rng = None if seed is None else np.random.default_rng(seed)
-            plan.inputs = DecisionInputs(
-                order.spec, order.group_uuid, limit, plan.seq, hosts.taken_at, self._mirror.assumed(), seed
-            )
-            plan.trace = DecisionTrace.if_wanted(hosts)
-            batch = Batch(self._engine, hosts, spec, limit=limit, rng=rng, trace=plan.trace)
-        else:
-            batch = AnsweredBatch(answer, hosts)
+        # The servers of an order are counted in a copy of the columns. For a single server, the live columns suffice.
+        plan.hosts = live.hosts if count == 1 else self._mirror.hosts(now)
+        isolation_version = (answer or live.hosts.aggregates).isolation_version
+        batch = self._batch(order, plan, spec, now) if answer is None else AnsweredBatch(answer, plan.hosts)
+        hosts = plan.hosts
         for index, job in enumerate(order.jobs):
             decision = batch.decide()
             best, devices = first_that_gives(decision, hosts, needs)
@@ -377,6 +374,20 @@ class Claimer:
         else:
             ranked = plan.decisions[0][1].ranked
             plan.alternates = tuple(host for host in ranked if host.host not in chosen)[: self._alternates]
+
+    def _batch(self, order: Order, plan: _Plan, spec: RequestSpec, now: float) -> Batch:
+        """Return the decisions for an order. The first decision is made at once, from kept verdicts if possible."""
+        assert plan.hosts is not None
+        count, seed = len(order.jobs), self._seed()
+        limit = _RANKED_KEPT if count <= _RANKED_KEPT else 1 + self._alternates
+        rng = None if seed is None else np.random.default_rng(seed)
+        plan.inputs = DecisionInputs(order.spec, order.group_uuid, limit, plan.seq, now, self._mirror.assumed(), seed)
+        plan.trace = DecisionTrace.if_wanted(plan.hosts)
+        if plan.trace is not None:  # only the whole engine lists the verdicts of each rule
+            plan.hosts = self._mirror.hosts(now)
+            return Batch(self._engine, plan.hosts, spec, limit=limit, rng=rng, trace=plan.trace)
+        first = self._kept.decide(self._mirror.live(), now, spec, limit=limit, rng=rng)
+        return Batch(self._engine, plan.hosts, spec, limit=limit, rng=rng, first=first)
 
     def _seed(self) -> int | None:
         """Return a random seed to record with the decisions, or None if the decisions use no randomness."""

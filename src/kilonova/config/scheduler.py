@@ -42,6 +42,7 @@ _OPTIONS: Mapping[str, Option] = {
     "request_filters": _IN_SCHEDULER,
     "plugin_path": _IN_SCHEDULER,
     "nova_import_compat": _IN_SCHEDULER,
+    "check_kept_decisions": _IN_SCHEDULER,
     "disable_fallback_pcpu_query": Option(group="workarounds"),
     "pci_alias": Option(group="pci", name="alias", repeats=True, former=(("DEFAULT", "pci_alias"),)),
     "metrics_weight_multiplier": Option(group="metrics", name="weight_multiplier"),
@@ -77,5 +78,7 @@ def read_scheduler(conf: Any) -> SchedulerConfig:
 
 def scheduling_digest(config: SchedulerConfig) -> str:
     """Return a digest of the scheduler's configuration. Processes with equal digests make the same decisions."""
-    text = json.dumps(dataclasses.asdict(config), sort_keys=True)
+    fields = dataclasses.asdict(config)
+    del fields["check_kept_decisions"]  # it changes no decision
+    text = json.dumps(fields, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

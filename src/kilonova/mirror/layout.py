@@ -22,6 +22,7 @@ T = TypeVar("T")
 
 _INVENTORY = ("total", "reserved", "allocation_ratio", "min_unit", "max_unit", "step_size", "capacity")
 _NO_ROW = -1
+_NOTHING: NDArray[np.int64] = np.zeros((0, 0), dtype=np.int64)
 
 
 class NodeRows(Mapping[int, int]):
@@ -63,7 +64,9 @@ class Layout:
 
     ``version``: version number of the provider columns. ``rows``: rows of the nodes' root providers in the provider
     table.
-    The mirror updates ``num_instances``, ``num_io_ops`` and ``devices``; all other fields stay unchanged.
+    The mirror updates ``used``, ``num_instances``, ``num_io_ops`` and ``devices``; all other fields stay unchanged.
+    ``used``: (H, R), the usage of the hosts' root providers. With ``identity``, it is empty, because the rows of the
+    providers are those of the hosts.
     """
 
     version: int
@@ -85,6 +88,7 @@ class Layout:
     num_instances: NDArray[np.int64]
     num_io_ops: NDArray[np.int64]
     devices: NDArray[np.int32]
+    used: NDArray[np.int64]
     inventory: Mapping[str, Any]
     trait_rows: Mapping[str, int]
     trait_bits: NDArray[np.bool_]
@@ -117,10 +121,18 @@ class Layout:
             num_instances=columns.num_instances(node_ids),
             num_io_ops=columns.num_io_ops(node_ids),
             devices=devices.numbers(uuids),
+            used=_NOTHING if identity else np.asfortranarray(table.used[rows]),
             inventory=inventory,
             trait_rows=table.trait_rows,
             trait_bits=table.trait_bits if identity else table.trait_bits[:, rows],
         )
+
+    def row_of_provider(self, place: int) -> int | None:
+        """Return the row of the host whose root provider is at ``place`` in the provider table, or None."""
+        if self.identity:
+            return place
+        row = int(np.searchsorted(self.rows, place))
+        return row if row < len(self.rows) and self.rows[row] == place else None
 
 
 def _rows_and_node_ids(table: ProviderTable, columns: HostColumns) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -158,6 +170,13 @@ class ServiceFacts:
             silent_since=columns.silent_since(services),
             all_up=bool(up.all()),
             reasons={row: columns.reason(int(services[row])) for row in np.flatnonzero(disabled).tolist()},
+        )
+
+    def is_same_as(self, other: "ServiceFacts") -> bool:
+        """Tell whether the status of all services is the same."""
+        return self.reasons == other.reasons and all(
+            np.array_equal(getattr(self, name), getattr(other, name))
+            for name in ("disabled", "forced_down", "up", "silent_since")
         )
 
     def last_seen(self, now: float) -> NDArray[np.float64]:

@@ -32,6 +32,7 @@ from kilonova.mirror.state import Assumption, MirrorState
 from kilonova.model.server_group import GroupView
 from kilonova.placement.provider_table import ProviderTable
 from kilonova.scheduler.host_table import HostTable
+from kilonova.scheduler.live_hosts import LiveHosts
 
 LOG = logging.getLogger(__name__)
 
@@ -138,10 +139,15 @@ class Mirror:
         with self.lock:
             return self._loaded().zones().get(host)
 
-    def hosts(self) -> HostTable:
-        """Return the hosts at the mirror's present ``seq``, assumed claims included."""
+    def hosts(self, now: float | None = None) -> HostTable:
+        """Return the hosts at the mirror's present ``seq``, assumed claims included. ``now``: the time of the table."""
         with self.lock:
-            return self._loaded().hosts(self.lock, self.clock())
+            return self._loaded().hosts(self.lock, self.clock() if now is None else now)
+
+    def live(self) -> LiveHosts:
+        """Return the hosts of :meth:`hosts` without copies. The caller must hold the lock as long as it reads them."""
+        with self.lock:
+            return self._loaded().live(self.lock, self.clock())
 
     def hosts_apart(self) -> HostTable:
         """Return an isolated copy of :meth:`hosts`, for long computations without the lock, which may change the copy.

@@ -189,12 +189,19 @@ class ProviderColumns:
 
         If only usage has changed since the last table, only ``used`` is new; the tables share all other arrays.
         """
+        return ProviderTable(**self._shared_columns(), used=self.view_used.copy(order="K"))
+
+    def live_table(self) -> ProviderTable:
+        """Return a table that shares ``used``, too: use it only as long as usage does not change."""
+        return ProviderTable(**self._shared_columns(), used=self.view_used)
+
+    def _shared_columns(self) -> dict[str, Any]:
         static = self._static
         if static is None:
             built = self._build()
             names = ProviderTable.__dataclass_fields__.keys() - {"used"}
             static = self._static = {name: getattr(built, name) for name in names}
-        return ProviderTable(**static, used=self.view_used.copy(order="K"))
+        return static
 
     def shared_table(self) -> ProviderTable:
         """Return a read-only table. The table is cached until the next change."""

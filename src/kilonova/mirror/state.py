@@ -2,12 +2,10 @@
 """State of a mirror: the change log's values as columns, the assumed claims, and the tables built from them."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
-
-import numpy as np
 
 from kilonova.db.change_log.changes import (
     Change,
@@ -37,9 +35,12 @@ from kilonova.mirror.node_ids import NodeIds
 from kilonova.mirror.provider_columns import ProviderColumns
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.host_devices import DeviceShare
+from kilonova.placement.provider_table import ProviderTable
 from kilonova.scheduler.guests import GuestKind, GuestTally
 from kilonova.scheduler.host_table import AggregateIndex, HostTable, Memo
 from kilonova.scheduler.isolation_rules import rule_of
+from kilonova.scheduler.live_hosts import LiveHosts
+from kilonova.scheduler.row_changes import RowChanges
 
 LOG = logging.getLogger(__name__)
 
@@ -95,6 +96,10 @@ class MirrorState:
     _aggregate_index: AggregateIndex | None = None
     _zones: Mapping[str, str] | None = None
     _directory: HostDirectory | None = None
+    #: The rows that changed since the layout was built. The layout is built again after any other change.
+    _changes: RowChanges = field(default_factory=lambda: RowChanges(0))
+    #: The live table, and the objects of which it is made: None, or another one of them, means that it is out of date.
+    _live: tuple[LiveHosts, Layout, ServiceFacts, AggregateIndex] | None = None
 
     def __post_init__(self) -> None:
         self._hosts = HostColumns(self.node_ids)
@@ -111,45 +116,65 @@ class MirrorState:
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
+    def live(self, lock: AbstractContextManager[Any], taken_at: float) -> LiveHosts:
+        """Return the present hosts without copies, assumed claims included; a cached object until hosts change shape.
+
+        ``lock``: the lock that guards this state. ``taken_at``: the time of a table that is not cached.
+        """
+        layout, services, aggregates = self._laid_out(), self._services(), self._aggregate_rows()
+        known = self._live
+        if known is None or known[1] is not layout or known[2] is not services or known[3] is not aggregates:
+            table = self._table(lock, taken_at, self.providers.live_table)
+            known = self._live = (
+                LiveHosts(table, self._changes, services.last_seen),
+                *(layout, services, aggregates),
+            )
+        return known[0]
+
     def hosts(self, lock: AbstractContextManager[Any], taken_at: float) -> HostTable:
         """Return the present hosts, assumed claims included. ``lock``: the lock that guards this state."""
-        layout = self._laid_out()
-        services = self._service_facts
-        if services is None:
-            services = self._service_facts = ServiceFacts.of(layout, self._hosts)
-        if self._aggregate_index is None:
-            self._aggregate_index = AggregateIndex.of(
-                tuple(self._aggregates.values()), layout.hosts, isolation_version=self._isolation_version
-            )
-        view = self.providers.view_used
-        used = view.copy(order="K") if layout.identity else np.asfortranarray(view[layout.rows])
+        live = self._table(lock, taken_at, self.providers.table)
+        return replace(
+            live,
+            used=live.used.copy(order="K"),
+            num_instances=live.num_instances.copy(),
+            num_io_ops=live.num_io_ops.copy(),
+            devices=live.devices.copy(),
+            metrics=dict(live.metrics),
+        )
+
+    def _table(
+        self, lock: AbstractContextManager[Any], taken_at: float, providers: Callable[[], ProviderTable]
+    ) -> HostTable:
+        """Return the present hosts with the columns of this state. ``providers``: returns the table of providers."""
+        layout, services = self._laid_out(), self._services()
         return HostTable(
             hosts=layout.hosts,
             nodes=layout.nodes,
             uuids=layout.uuids,
             resource_classes=tuple(self.providers.classes),
-            used=used,
+            used=self.providers.view_used if layout.identity else layout.used,
             trait_rows=layout.trait_rows,
             trait_bits=layout.trait_bits,
             disabled=services.disabled,
             forced_down=services.forced_down,
             last_seen=services.last_seen(taken_at),
-            num_instances=layout.num_instances.copy(),
-            num_io_ops=layout.num_io_ops.copy(),
+            num_instances=layout.num_instances,
+            num_io_ops=layout.num_io_ops,
             failed_builds=layout.failed_builds,
             profiles=layout.profiles,
             profile=layout.profile,
             device_states=self._devices.states,
-            devices=layout.devices.copy(),
-            aggregates=self._aggregate_index,
+            devices=layout.devices,
+            aggregates=self._aggregate_rows(),
             instance_rows=InstanceRows(self.instances, layout.row_of),
             host_ips=layout.host_ips,
             disabled_reasons=services.reasons,
             guests=PresentGuests(lock, self.guest_tally, layout.row_of),
-            metrics=self._metrics.columns.copy(),
+            metrics=self._metrics.columns,
             taken_at=taken_at,
             memo=self.memo,
-            providers=None if layout.plain else self.providers.table(),
+            providers=None if layout.plain else providers(),
             provider_rows=layout.rows,
             **layout.inventory,
         )
@@ -204,6 +229,7 @@ class MirrorState:
     def _count_assumed(self, assumption: Assumption, sign: int) -> None:
         for provider, amounts in assumption.allocations.items():
             self.providers.assume(provider, amounts, sign)
+            self._show_use(provider)
         node_id = self.node_ids.node(assumption.host, assumption.node)
         self._count_at(node_id, sign, sign, assumption.guest)
         if assumption.devices:
@@ -261,6 +287,7 @@ class MirrorState:
 
     def _apply_usage(self, uuid: str, value: LoggedUse) -> None:
         self.providers.set_usage(uuid, value.used)
+        self._show_use(uuid)
 
     def _apply_node(self, uuid: str, value: LoggedNode | None) -> None:
         self._hosts.set_node(uuid, value)
@@ -270,7 +297,10 @@ class MirrorState:
         self._forget_layout()
 
     def _apply_metrics(self, uuid: str, value: LoggedMetrics) -> None:
-        self._metrics.set(uuid, value, self._row_of_node(uuid))
+        row = self._row_of_node(uuid)
+        self._metrics.set(uuid, value, row)
+        if row is not None:
+            self._changes.mark(row)
 
     def _apply_devices(self, uuid: str, value: LoggedDevices | None) -> None:
         self._devices.set(uuid, None if value is None else devices_from_logged(value))
@@ -329,8 +359,21 @@ class MirrorState:
         if layout is not None and (row := layout.row_of.get(node_id)) is not None:
             layout.num_instances[row] += instances
             layout.num_io_ops[row] += io_ops
+            self._changes.mark(row)
         if self._guests is not None and kind is not None:
             self._guests.add(node_id, kind, instances)
+
+    def _show_use(self, provider: str) -> None:
+        """Update the row of a host after a change of its provider's usage."""
+        layout = self._layout
+        if layout is None or layout.version != self.providers.version:
+            return  # the next layout is built from the present usage
+        place = self.providers.row_of.get(provider)
+        if place is None or (row := layout.row_of_provider(place)) is None:
+            return
+        if not layout.identity:
+            layout.used[row] = self.providers.view_used[place]
+        self._changes.mark(row)
 
     def _show_devices(self, node_id: int, uuid: str) -> None:
         layout = self._layout
@@ -340,6 +383,7 @@ class MirrorState:
             self._forget_layout()
         else:
             layout.devices[row] = self._devices.number(uuid)
+            self._changes.mark(row)
 
     def _row_of_node(self, uuid: str) -> int | None:
         node_id = self._hosts.ids_of_nodes.get(uuid)
@@ -355,5 +399,21 @@ class MirrorState:
         if self._layout is None or self._layout.version != self.providers.version:
             self._forget_layout()
             self._layout = Layout.of(self.providers.table(), self._hosts, self._devices)
+            self._changes = RowChanges(len(self._layout.rows))
             self._metrics.lay_out(self._row_of_node, len(self._layout.rows))
         return self._layout
+
+    def _services(self) -> ServiceFacts:
+        """Return the status of the services. It is the same object as long as no status changes."""
+        if self._service_facts is None:
+            found = ServiceFacts.of(self._laid_out(), self._hosts)
+            known = self._live
+            self._service_facts = known[2] if known is not None and found.is_same_as(known[2]) else found
+        return self._service_facts
+
+    def _aggregate_rows(self) -> AggregateIndex:
+        if self._aggregate_index is None:
+            self._aggregate_index = AggregateIndex.of(
+                tuple(self._aggregates.values()), self._laid_out().hosts, isolation_version=self._isolation_version
+            )
+        return self._aggregate_index

@@ -23,7 +23,7 @@ def split(text: str) -> tuple[str, ...]:
 
 def in_any(hosts: HostTable, wanted: Sequence[bool]) -> BoolArray:
     """Return the mask of the hosts in at least one aggregate that ``wanted`` marks True. Shapes: (A,) → (H,)."""
-    return hosts.memo.get(("in any of", bytes(wanted)), lambda: hosts.aggregates.hosts_in_any(wanted))
+    return hosts.of_each_host(("in any of", bytes(wanted)), lambda table: table.aggregates.hosts_in_any(wanted))
 
 
 def if_concerned(
@@ -44,8 +44,8 @@ def integer_limits(hosts: HostTable, key: str, default: int) -> int | IntArray:
 
     A host gets ``default`` if no aggregate of it has the key or if a value is not an integer. Shapes: → () or (H,).
     """
-    limits: int | IntArray = hosts.memo.get(
-        ("integer limits", key, default), lambda: _smallest(hosts, key, default, _integer, _INT64_MAX)
+    limits: int | IntArray = hosts.of_each_host(
+        ("integer limits", key, default), lambda table: _smallest(table, key, default, _integer, _INT64_MAX)
     )
     return limits
 
@@ -56,8 +56,8 @@ def float_factors(hosts: HostTable, key: str, default: float) -> float | FloatAr
     A host gets ``default`` if no aggregate of it has the key or if a value is not a finite number. Shapes: → () or
     (H,).
     """
-    factors: float | FloatArray = hosts.memo.get(
-        ("float factors", key, default), lambda: _smallest(hosts, key, default, _finite, math.inf)
+    factors: float | FloatArray = hosts.of_each_host(
+        ("float factors", key, default), lambda table: _smallest(table, key, default, _finite, math.inf)
     )
     return factors
 

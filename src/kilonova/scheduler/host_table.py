@@ -5,7 +5,8 @@ Axes: H hosts (hypervisors), R resource classes, T traits, A aggregates.
 
 A table is a snapshot. The columns that change with every claim (``used``, ``num_instances``, ``num_io_ops``,
 ``devices``) are copies that the caller may change. All other columns are shared between snapshots; a change replaces
-the array and never writes to it.
+the array and never writes to it. The table of :class:`~kilonova.scheduler.live_hosts.LiveHosts` is the exception: its
+columns are read in place.
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
@@ -35,11 +36,21 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 
 ALL_ROWS = slice(None)
 _MEMO_LIMIT = 256
+_FEW = 8
 
 
 def pick(column: NDArray[Scalar], rows: Rows) -> NDArray[Scalar]:
     """Return the given rows of a column, without a copy if ``rows`` is a slice. Shapes: (H,) → (N,)."""
     return column[rows] if isinstance(rows, slice) else column.take(rows)
+
+
+def difference(one: NDArray[Any], other: IntArray, rows: Rows) -> NDArray[Any]:
+    """Return ``one - other`` for the given rows. Shapes: (H,), (H,) → (N,)."""
+    if not isinstance(rows, slice) and len(rows) * _FEW < len(one):
+        few: NDArray[Any] = one.take(rows) - other.take(rows)
+        return few
+    every: NDArray[Any] = one - other
+    return pick(every, rows)
 
 
 class Memo:
@@ -198,8 +209,7 @@ class HostTable:
         if column is None:
             return np.zeros(len(self), dtype=np.int64)[rows]
         usable: IntArray = self.memo.get(("usable", column), lambda: self.total[:, column] - self.reserved[:, column])
-        free: IntArray = usable - self.used[:, column]
-        return pick(free, rows)
+        return difference(usable, self.used[:, column], rows)
 
     def metric(self, name: str) -> FloatArray:
         """Return the value of a metric on each host, NaN if a host does not report it. Shapes: → (H,)."""
@@ -224,26 +234,23 @@ class HostTable:
         Call this method before the original table changes.
         """
         listed = rows.tolist()
-        new_place = {row: place for place, row in enumerate(listed)}
         part = slice(listed[0], listed[0] + 1) if len(listed) == 1 else rows
-        columns: dict[str, Any] = {name: getattr(self, name)[part] for name in _COLUMNS}
-        for name in _NAMES_OF_ROWS:
-            names = getattr(self, name)
-            columns[name] = tuple([names[row] for row in listed])
-        return replace(
-            self,
-            **columns,
-            trait_bits=self.trait_bits[:, part],
-            aggregates=self.aggregates.take(part),
-            instance_rows=_MovedRows(self.instance_rows, new_place),
-            guests=self.guests.take(rows),
-            metrics={name: column[part] for name, column in self.metrics.items()},
-            cell_uuids=tuple([self.cell_uuids[row] for row in listed]) if self.cell_uuids else (),
-            disabled_reasons={new_place[row]: why for row, why in self.disabled_reasons.items() if row in new_place},
-            memo=Memo(),
-            host_rows=None,
-            provider_rows=None if self.provider_rows is None else self.provider_rows[part],
-        )
+        return replace(self, **{name: take(self, part, listed) for name, take in _PARTS.items()})
+
+    def part(self, rows: IntArray) -> "HostTable":
+        """Return :meth:`take` of ``rows`` with columns that are taken when they are first read.
+
+        Use the result only before the original table changes.
+        """
+        return _Part(self, rows)
+
+    def of_each_host(self, key: Hashable, compute: Callable[["HostTable"], T]) -> T:
+        """Return the cached result of ``compute``: an array with one entry per host, or one value for all hosts.
+
+        ``key`` must contain every input of ``compute`` besides the shared columns. The tables that :meth:`part` returns
+        use the result for the whole table.
+        """
+        return self.memo.get(key, lambda: compute(self))
 
     def foreseen(self, rows: IntArray, servers: IntArray, amounts: Mapping[str, int], guest: GuestKind) -> "HostTable":
         """Return a table of ``rows`` that includes the usage of further servers.
@@ -340,12 +347,76 @@ class HostTable:
         return others
 
 
-_NAMES_OF_ROWS = ("hosts", "nodes", "uuids", "host_ips")
 _COLUMNS = (
     *("total", "reserved", "allocation_ratio", "min_unit", "max_unit", "step_size", "capacity", "used"),
     *("disabled", "forced_down", "last_seen", "num_instances", "num_io_ops", "failed_builds", "profile"),
     "devices",
 )
+
+
+def _column(name: str) -> "_Take":
+    return lambda whole, rows, _: getattr(whole, name)[rows]
+
+
+def _names(name: str) -> "_Take":
+    def names(whole: HostTable, _: Rows, listed: Sequence[int]) -> tuple[str, ...]:
+        every = getattr(whole, name)
+        return tuple([every[row] for row in listed]) if every else ()
+
+    return names
+
+
+def _places(listed: Sequence[int]) -> dict[int, int]:
+    return {row: place for place, row in enumerate(listed)}
+
+
+def _reasons(whole: HostTable, _: Rows, listed: Sequence[int]) -> dict[int, str]:
+    reasons = whole.disabled_reasons
+    return {place: reasons[row] for place, row in enumerate(listed) if row in reasons}
+
+
+_Take = Callable[[HostTable, Rows, Sequence[int]], Any]
+"""Function that takes some rows of one attribute. The rows are given twice: as an index of columns, and as a list."""
+_PARTS: Mapping[str, _Take] = {
+    **{name: _column(name) for name in _COLUMNS},
+    **{name: _names(name) for name in ("hosts", "nodes", "uuids", "host_ips", "cell_uuids")},
+    "trait_bits": lambda whole, rows, _: whole.trait_bits[:, rows],
+    "aggregates": lambda whole, rows, _: whole.aggregates.take(rows),
+    "instance_rows": lambda whole, _, listed: _MovedRows(whole.instance_rows, _places(listed)),
+    "guests": lambda whole, _, listed: whole.guests.take(np.array(listed, dtype=np.int64)),
+    "metrics": lambda whole, rows, _: {name: column[rows] for name, column in whole.metrics.items()},
+    "disabled_reasons": _reasons,
+    "memo": lambda *_: Memo(),
+    "host_rows": lambda *_: None,
+    "provider_rows": lambda whole, rows, _: None if whole.provider_rows is None else whole.provider_rows[rows],
+}
+"""The attributes of :meth:`HostTable.take` that differ from those of the whole table."""
+
+
+class _Part(HostTable):
+    """Some rows of a table. An attribute is set when it is first read: until then it is an unset slot."""
+
+    __slots__ = ("_listed", "_rows", "_whole")
+
+    def __init__(self, whole: HostTable, rows: IntArray) -> None:
+        put = object.__setattr__
+        put(self, "_whole", whole)
+        put(self, "_rows", rows)
+        put(self, "_listed", rows.tolist())
+
+    def __len__(self) -> int:
+        return len(self._listed)
+
+    def __getattr__(self, name: str) -> Any:
+        take = _PARTS.get(name)
+        found = getattr(self._whole, name) if take is None else take(self._whole, self._rows, self._listed)
+        object.__setattr__(self, name, found)
+        return found
+
+    def of_each_host(self, key: Hashable, compute: Callable[[HostTable], T]) -> T:
+        found: Any = self._whole.of_each_host(key, compute)
+        some: T = found[self._rows] if isinstance(found, np.ndarray) else found
+        return some
 
 
 class _MovedRows(Mapping[str, int]):

@@ -7,6 +7,7 @@ from typing import Any
 from kilonova.errors import RequestFilterFailed, RuleFailed
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.aggregate_rules import float_factors
+from kilonova.scheduler.dependence import DependsOn, dependence_of
 from kilonova.scheduler.host_table import AggregateIndex, BoolArray, FloatArray, HostTable, Rows, pick
 from kilonova.scheduler.reads import Reads, reads_of
 
@@ -21,6 +22,10 @@ class PlugInFilter:
     @property
     def reads(self) -> Reads | None:
         return reads_of(self.rule)
+
+    @property
+    def depends_on(self) -> DependsOn | None:
+        return dependence_of(self.rule)
 
     @property
     def reason(self) -> str:
@@ -57,6 +62,10 @@ class PlugInWeigher:
     @property
     def reads(self) -> Reads | None:
         return reads_of(self.rule)
+
+    @property
+    def depends_on(self) -> DependsOn | None:
+        return dependence_of(self.rule)
 
     @property
     def minimum(self) -> float | None:
@@ -98,6 +107,10 @@ class PlugInRequestFilter:
     @property
     def reads(self) -> Reads | None:
         return reads_of(self.rule)
+
+    @property
+    def depends_on(self) -> DependsOn | None:
+        return dependence_of(self.rule)
 
     @property
     def reason(self) -> str:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Protocols of the rules that the engine calls: request filters, filters and weighers. No base class is needed.
 
-A rule may have ``reads`` (:mod:`kilonova.scheduler.reads`), which declares the settings that it reads.
+A rule may have ``reads`` (:mod:`kilonova.scheduler.reads`), which declares the settings that it reads, and
+``depends_on`` (:mod:`kilonova.scheduler.dependence`), which lets its results be kept for later requests.
 """
 
 from typing import Protocol

@@ -25,6 +25,7 @@ class SchedulerConfig:
     ``driver``: dotted path or entry point name of the class that chooses hosts.
     ``request_filters``: dotted paths or entry point names, run after the built-in ones.
     ``plugin_path``: folders whose modules can be imported and whose rules can be enabled, without installation.
+    ``check_kept_decisions``: whether each decision from kept verdicts is compared with a decision of all rules.
     ``nova_import_compat``: whether rules that import from ``nova.scheduler`` run unchanged.
     Units: ``service_down_time`` and ``driver_timeout`` seconds.
     Source: spec SCHEDULER §8.
@@ -68,6 +69,7 @@ class SchedulerConfig:
     request_filters: tuple[str, ...] = ()
     plugin_path: tuple[str, ...] = ()
     nova_import_compat: bool = False
+    check_kept_decisions: bool = False
     query_placement_for_image_type_support: bool = False
     query_placement_for_routed_network_aggregates: bool = False
     image_metadata_prefilter: bool = False

@@ -264,6 +264,7 @@ def _claimer(base: _Base, mirror: Mirror, rules: Rules) -> Claimer:
         driver=rules.driver,
         piece=base.parts.piece,
         observers=base.notifying.claim_observers(base.metrics),
+        check_kept_decisions=scheduler.check_kept_decisions,
     )
 
 

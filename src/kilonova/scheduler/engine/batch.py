@@ -39,6 +39,7 @@ class Batch:
     ``hosts``: a snapshot whose ``used``, ``num_instances`` and other usage columns the batch may change.
     ``spec``: the request of the first server. The attribute :attr:`spec` is the request of the next server, with the
     servers placed so far counted as members of its group.
+    ``first``: the decision for the first server, if it is known.
     A later server can use only the hosts that were valid for the server before it.
     Source: spec SCHEDULER §12.
     """
@@ -52,6 +53,7 @@ class Batch:
         limit: int,
         rng: np.random.Generator | None = None,
         trace: Trace | None = None,
+        first: Decision | None = None,
     ) -> None:
         self._engine = engine
         self._hosts = hosts
@@ -62,6 +64,7 @@ class Batch:
         self._rng = rng
         self._trace = trace
         self._first: Decision | None = None
+        self._given = first
         self._rules: tuple[_Rule, ...] | None = None
         self._foreseen_rules: Mapping[int, LaterRoom | LaterFilter] | None = None
         self._scores: IncrementalScores | None = None
@@ -80,7 +83,7 @@ class Batch:
         Raises: RuleFailed, if a rule raises an exception or returns an invalid result.
         """
         if self._first is None:
-            self._first = self._engine.decide(
+            self._first = self._given or self._engine.decide(
                 self._hosts, self.spec, limit=self._limit, rng=self._rng, trace=self._trace
             )
             return self._first

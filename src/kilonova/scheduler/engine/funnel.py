@@ -73,7 +73,7 @@ def funnel(
         return
     for each in _in_order(each for each in filters if each.runs_on_rebuild or not rebuild):
         name = rule_name(each)
-        yield Step(name, reason_of(each, spec), _ask(each, name, hosts, spec, still_in))
+        yield Step(name, reason_of(each, spec), _ask(each, name, hosts, spec, still_in), each)
 
 
 class LaterRoom(NamedTuple):
@@ -95,6 +95,14 @@ class LaterRoom(NamedTuple):
     def has_room(self, hosts: HostTable, row: int) -> bool:
         """Tell whether the host at ``row`` has room for one more server."""
         return not len(self.lost(hosts, np.array([row])))
+
+    def passes_at(self, hosts: HostTable, rows: IntArray) -> BoolArray:
+        """Tell which of ``rows`` have room for one server. Shapes: (N,) → (N,)."""
+        column = hosts.column(self.resource_class)
+        if column is None:
+            return np.zeros(len(rows), dtype=np.bool_)
+        fits: BoolArray = hosts.used[rows, column] <= _most_used(hosts, column, self.amount)[rows]
+        return fits
 
 
 class LaterFilter(NamedTuple):
@@ -292,7 +300,7 @@ def _room_steps(hosts: HostTable, query: ResourceQuery, still_in: Callable[[], B
     for step in _resources(hosts, _fallback(query, query.fallback), still_in):
         otherwise = otherwise & step.mask
     for step in steps:
-        yield step._replace(mask=step.mask | otherwise)
+        yield step._replace(mask=step.mask | otherwise, judge=LaterPlacement(step.rule, step.reason, query))
 
 
 def _fallback(query: ResourceQuery, fallback: ResourceQuery) -> ResourceQuery:
@@ -322,7 +330,9 @@ def _resources(hosts: HostTable, query: ResourceQuery, still_in: Callable[[], Bo
             if group.port_id:
                 suits = can_serve(hosts, ResourceQuery(groups=(group,)), still_in())
                 yield Step(f"{PLACEMENT_RULE}port {group.port_id}", _unserved_port(group), suits)
-        yield Step(_PROVIDERS, _unserved(query), can_serve(hosts, query, still_in()))
+        reason = _unserved(query)
+        served = can_serve(hosts, query, still_in())
+        yield Step(_PROVIDERS, reason, served, LaterPlacement(_PROVIDERS, reason, query))
         return
     required = query.required.union(*(group.required for group in query.groups))
     forbidden = query.forbidden.union(*(group.forbidden for group in query.groups))
@@ -338,7 +348,8 @@ def _resources(hosts: HostTable, query: ResourceQuery, still_in: Callable[[], Bo
 
 
 def _room(hosts: HostTable, name: str, amount: int) -> Step:
-    return Step(*_words_for(name, amount), has_room(hosts, name, amount))
+    words = _words_for(name, amount)
+    return Step(*words, has_room(hosts, name, amount), LaterRoom(*words, name, amount))
 
 
 def _unserved(query: ResourceQuery) -> str:

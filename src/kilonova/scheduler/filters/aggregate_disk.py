@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.dependence import DependsOn
 from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.overcommit import aggregate_ratio, disk_suffices
 from kilonova.scheduler.reads import Reads, names
@@ -26,6 +27,7 @@ class AggregateDiskFilter:
     run_once: ClassVar[bool] = False
     only_where_placed: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
+    depends_on: ClassVar[DependsOn] = DependsOn.ROWS
     reads: ClassVar[Reads] = Reads(metadata=names("disk_allocation_ratio"))
     reason: str = "too little free disk under the allocation ratio of its aggregates"
 

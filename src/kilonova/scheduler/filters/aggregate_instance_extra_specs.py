@@ -8,6 +8,7 @@ import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.aggregate_rules import in_any, split
+from kilonova.scheduler.dependence import DependsOn
 from kilonova.scheduler.extra_specs import match
 from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.reads import Elsewhere, Keys, Reads, is_unscoped
@@ -28,6 +29,7 @@ class AggregateInstanceExtraSpecsFilter:
 
     run_once: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
+    depends_on: ClassVar[DependsOn] = DependsOn.SHARED
     reads: ClassVar[Reads] = Reads(
         extra_specs=Keys(prefixes=(f"{SCOPE}:",), matching=(is_unscoped,)),
         metadata=Keys(elsewhere=(Elsewhere.EXTRA_SPECS,)),

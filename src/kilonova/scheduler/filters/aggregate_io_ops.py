@@ -6,6 +6,7 @@ from typing import ClassVar, Self
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.aggregate_rules import integer_limits
+from kilonova.scheduler.dependence import DependsOn
 from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.reads import Reads, names
 from kilonova.scheduler.settings import SchedulerConfig
@@ -25,6 +26,7 @@ class AggregateIoOpsFilter:
     run_once: ClassVar[bool] = False
     only_where_placed: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
+    depends_on: ClassVar[DependsOn] = DependsOn.ROWS
     reads: ClassVar[Reads] = Reads(metadata=names("max_io_ops_per_host"))
     max_io_ops_per_host: int = 8
     reason: str = "has reached the max_io_ops_per_host of its aggregates"

@@ -7,6 +7,7 @@ from typing import ClassVar
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.aggregate_rules import in_any, split
+from kilonova.scheduler.dependence import DependsOn
 from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.reads import Keys, Reads
 from kilonova.scheduler.request_filters.require_tenant_aggregate import TENANT_PREFIX
@@ -24,6 +25,7 @@ class AggregateMultiTenancyIsolation:
 
     run_once: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
+    depends_on: ClassVar[DependsOn] = DependsOn.SHARED
     reads: ClassVar[Reads] = Reads(metadata=Keys(prefixes=(TENANT_PREFIX,)))
     reason: str = "reserved for other projects"
 

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.aggregate_rules import if_concerned, split
+from kilonova.scheduler.dependence import DependsOn
 from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.reads import Reads, names
 
@@ -22,6 +23,7 @@ class AggregateTypeAffinityFilter:
 
     run_once: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
+    depends_on: ClassVar[DependsOn] = DependsOn.SHARED
     reads: ClassVar[Reads] = Reads(metadata=names(KEY))
     reason: str = "its aggregates are reserved for other flavors"
 

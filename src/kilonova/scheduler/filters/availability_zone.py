@@ -7,6 +7,7 @@ from typing import ClassVar, Self
 from kilonova.model.aggregate import ZONE_KEY
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.aggregate_rules import in_any, split
+from kilonova.scheduler.dependence import DependsOn
 from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.reads import Reads, names
 from kilonova.scheduler.settings import SchedulerConfig
@@ -25,6 +26,7 @@ class AvailabilityZoneFilter:
 
     run_once: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
+    depends_on: ClassVar[DependsOn] = DependsOn.SHARED
     reads: ClassVar[Reads] = Reads(metadata=names(ZONE_KEY))
     default_zone: str = "nova"
     reason: str = "not in the requested availability zone"

@@ -7,9 +7,13 @@ from typing import ClassVar, Self
 import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.dependence import DependsOn
 from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.reads import NOTHING, Reads
 from kilonova.scheduler.settings import SchedulerConfig
+
+#: The difference of two times is rounded, so the verdicts within this time of a change are not foreseen.
+_ROUNDING_S = 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +26,7 @@ class ComputeFilter:
 
     run_once: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
+    depends_on: ClassVar[DependsOn] = DependsOn.TIME
     reads: ClassVar[Reads] = NOTHING
     service_down_time_s: float = 60
     reason: str = "compute service disabled or down"
@@ -33,3 +38,9 @@ class ComputeFilter:
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:  # noqa: ARG002
         heard: BoolArray = np.abs(hosts.taken_at - hosts.last_seen) <= self.service_down_time_s
         return heard & ~(hosts.disabled | hosts.forced_down)
+
+    def unchanged_until(self, hosts: HostTable) -> float:
+        """Return the next time at which the verdict on a host changes, if only time passes."""
+        silent = hosts.last_seen[np.isfinite(hosts.last_seen)]
+        changes = np.concatenate([silent - self.service_down_time_s, silent + self.service_down_time_s]) - _ROUNDING_S
+        return float(changes[changes >= hosts.taken_at - 2 * _ROUNDING_S].min(initial=np.inf))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from kilonova.model.host import Capabilities
 from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.dependence import DependsOn
 from kilonova.scheduler.extra_specs import match, numeric
 from kilonova.scheduler.host_attributes import COLUMNS, Column
 from kilonova.scheduler.host_table import ALL_ROWS, BoolArray, HostTable
@@ -45,6 +46,7 @@ class ComputeCapabilitiesFilter:
 
     run_once: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
+    depends_on: ClassVar[DependsOn] = DependsOn.ROWS
     reads: ClassVar[Reads] = Reads(
         extra_specs=Keys(names=frozenset({_MAXPHYSADDR}), prefixes=(f"{SCOPE}:",), elsewhere=(Elsewhere.HOST_FACTS,))
     )

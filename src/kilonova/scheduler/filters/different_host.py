@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.dependence import DependsOn
 from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.reads import Reads, names
 
@@ -23,6 +24,7 @@ class DifferentHostFilter:
 
     run_once: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
+    depends_on: ClassVar[DependsOn] = DependsOn.NAMES
     reads: ClassVar[Reads] = Reads(hints=names(HINT))
     reason: str = "runs a server in the hint different_host"
 

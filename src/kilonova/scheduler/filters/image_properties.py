@@ -18,6 +18,7 @@ from kilonova.model.image_properties import (
     image_property,
 )
 from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.dependence import DependsOn
 from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.reads import Reads, names
 from kilonova.scheduler.settings import SchedulerConfig
@@ -48,6 +49,7 @@ class ImagePropertiesFilter:
 
     run_once: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = True
+    depends_on: ClassVar[DependsOn] = DependsOn.SHARED
     reads: ClassVar[Reads] = Reads(
         properties=names(
             "hw_architecture", "img_hv_type", "hw_vm_mode", "img_hv_requested_version", "hw_maxphysaddr_bits"

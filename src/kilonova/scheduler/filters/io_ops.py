@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.dependence import DependsOn
 from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.reads import NOTHING, Reads
 from kilonova.scheduler.settings import SchedulerConfig
@@ -22,6 +23,7 @@ class IoOpsFilter:
     run_once: ClassVar[bool] = False
     only_where_placed: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
+    depends_on: ClassVar[DependsOn] = DependsOn.ROWS
     reads: ClassVar[Reads] = NOTHING
     max_io_ops_per_host: int = 8
     reason: str = "has reached max_io_ops_per_host"

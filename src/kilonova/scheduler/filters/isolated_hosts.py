@@ -7,6 +7,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.dependence import DependsOn
 from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.reads import NOTHING, Reads
 from kilonova.scheduler.settings import SchedulerConfig
@@ -24,6 +25,7 @@ class IsolatedHostsFilter:
 
     run_once: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = True
+    depends_on: ClassVar[DependsOn] = DependsOn.SHARED
     reads: ClassVar[Reads] = NOTHING
     images: frozenset[str] = frozenset()
     isolated: frozenset[str] = frozenset()

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.dependence import DependsOn
 from kilonova.scheduler.host_attributes import COLUMNS
 from kilonova.scheduler.host_table import BoolArray, HostTable, IntArray
 from kilonova.scheduler.nova_compat.host_state import HostState
@@ -74,6 +75,7 @@ class JsonFilter:
     run_once: ClassVar[bool] = False
     only_where_placed: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
+    depends_on: ClassVar[DependsOn] = DependsOn.ROWS
     reads: ClassVar[Reads] = Reads(hints=names(HINT))
     reason: str = "does not satisfy the query hint, or the hint is no valid query"
 

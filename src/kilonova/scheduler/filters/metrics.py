@@ -7,6 +7,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.dependence import DependsOn
 from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.reads import NOTHING, Reads
 from kilonova.scheduler.settings import SchedulerConfig, weight_setting
@@ -23,6 +24,7 @@ class MetricsFilter:
     run_once: ClassVar[bool] = False
     only_where_placed: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
+    depends_on: ClassVar[DependsOn] = DependsOn.ROWS
     reads: ClassVar[Reads] = NOTHING
     names: frozenset[str] = frozenset()
     reason: str = "does not report a metric of [metrics] weight_setting"

@@ -12,6 +12,7 @@ from kilonova.model.host_devices import HostDevices
 from kilonova.model.numa import InstanceNuma, Ratios
 from kilonova.model.pci import PciRequest
 from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.dependence import DependsOn
 from kilonova.scheduler.device_states import DeviceStates
 from kilonova.scheduler.devices.numa_fit import lay_out
 from kilonova.scheduler.devices.pci_request import PCI_READS, Alias, all_pci_requests, read_aliases
@@ -36,6 +37,7 @@ class NUMATopologyFilter:
 
     run_once: ClassVar[bool] = False
     runs_on_rebuild: ClassVar[bool] = False
+    depends_on: ClassVar[DependsOn] = DependsOn.ROWS
     reads: ClassVar[Reads] = NUMA_READS | PCI_READS
     only_where_placed: ClassVar[bool] = True
     aliases: Mapping[str, Alias] = field(default_factory=dict)

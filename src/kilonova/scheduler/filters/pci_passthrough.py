@@ -9,6 +9,7 @@ import numpy as np
 
 from kilonova.errors import InvalidRequest
 from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.dependence import DependsOn
 from kilonova.scheduler.devices.pci_fit import serve
 from kilonova.scheduler.devices.pci_request import PCI_READS, Alias, all_pci_requests, read_aliases
 from kilonova.scheduler.devices.port_requests import port_pci_requests
@@ -28,6 +29,7 @@ class PciPassthroughFilter:
 
     run_once: ClassVar[bool] = False
     runs_on_rebuild: ClassVar[bool] = False
+    depends_on: ClassVar[DependsOn] = DependsOn.ROWS
     reads: ClassVar[Reads] = PCI_READS
     only_where_placed: ClassVar[bool] = True
     aliases: Mapping[str, Alias] = field(default_factory=dict)

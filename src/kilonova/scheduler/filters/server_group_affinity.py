@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.dependence import DependsOn
 from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.reads import NOTHING, Reads
 
@@ -21,6 +22,7 @@ class ServerGroupAffinityFilter:
 
     run_once: ClassVar[bool] = False
     runs_on_rebuild: ClassVar[bool] = False
+    depends_on: ClassVar[DependsOn] = DependsOn.NAMES
     reads: ClassVar[Reads] = NOTHING
     reason: str = "holds no member of the server group"
 

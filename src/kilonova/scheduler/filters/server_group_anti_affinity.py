@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.dependence import DependsOn
 from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.reads import NOTHING, Reads
 
@@ -24,6 +25,7 @@ class ServerGroupAntiAffinityFilter:
     run_once: ClassVar[bool] = False
     only_where_placed: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
+    depends_on: ClassVar[DependsOn] = DependsOn.NAMES
     reads: ClassVar[Reads] = NOTHING
     reason: str = "has reached max_server_per_host of the server group"
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from kilonova.model.address import Network, network_of
 from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.dependence import DependsOn
 from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.reads import Reads, names
 
@@ -30,6 +31,7 @@ class SimpleCIDRAffinityFilter:
 
     run_once: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
+    depends_on: ClassVar[DependsOn] = DependsOn.SHARED
     reads: ClassVar[Reads] = Reads(hints=names(IP_HINT, CIDR_HINT))
     reason: str = "not in the network of build_near_host_ip"
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.dependence import DependsOn
 from kilonova.scheduler.host_table import FloatArray, HostTable, Rows, pick
 from kilonova.scheduler.reads import Reads, names
 from kilonova.scheduler.weighers.base import ColumnWeigher
@@ -15,6 +16,7 @@ class BuildFailureWeigher(ColumnWeigher):
     """Prefer hosts with few recent failed builds. Shapes: (H,) → (N,). Source: spec SCHEDULER §5 #9."""
 
     option: ClassVar[str] = "build_failure_weight_multiplier"
+    depends_on: ClassVar[DependsOn] = DependsOn.SHARED
     reads: ClassVar[Reads] = Reads(metadata=names("build_failure_weight_multiplier"))
     negated: ClassVar[bool] = True
     multiplier: float = 1000000.0

@@ -7,7 +7,8 @@ from typing import ClassVar
 import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.host_table import FloatArray, HostTable, Rows, pick
+from kilonova.scheduler.dependence import DependsOn
+from kilonova.scheduler.host_table import FloatArray, HostTable, Rows, difference
 from kilonova.scheduler.reads import Reads, names
 from kilonova.scheduler.weighers.base import ColumnWeigher
 
@@ -20,6 +21,7 @@ class CPUWeigher(ColumnWeigher):
     """
 
     option: ClassVar[str] = "cpu_weight_multiplier"
+    depends_on: ClassVar[DependsOn] = DependsOn.ROWS
     reads: ClassVar[Reads] = Reads(metadata=names("cpu_weight_multiplier"))
     minimum: ClassVar[float | None] = 0.0
 
@@ -31,5 +33,4 @@ class CPUWeigher(ColumnWeigher):
             CPUWeigher,
             lambda: np.multiply(hosts.total[:, column], hosts.allocation_ratio[:, column]) - hosts.reserved[:, column],
         )
-        free: FloatArray = offered - hosts.used[:, column]
-        return pick(free, rows)
+        return difference(offered, hosts.used[:, column], rows)

@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.dependence import DependsOn
 from kilonova.scheduler.host_table import FloatArray, HostTable, Rows
 from kilonova.scheduler.reads import Reads, names
 from kilonova.scheduler.weighers.base import ColumnWeigher
@@ -21,6 +22,7 @@ class CrossCellWeigher(ColumnWeigher):
     """
 
     option: ClassVar[str] = "cross_cell_move_weight_multiplier"
+    depends_on: ClassVar[DependsOn] = DependsOn.NAMES
     reads: ClassVar[Reads] = Reads(metadata=names("cross_cell_move_weight_multiplier"))
     multiplier: float = 1000000.0
 

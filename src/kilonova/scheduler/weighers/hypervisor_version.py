@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.dependence import DependsOn
 from kilonova.scheduler.host_table import FloatArray, HostTable, Rows, pick
 from kilonova.scheduler.reads import Reads, names
 from kilonova.scheduler.weighers.base import ColumnWeigher
@@ -17,6 +18,7 @@ class HypervisorVersionWeigher(ColumnWeigher):
     """Prefer hosts with newer hypervisor versions. Shapes: (H,) → (N,). Source: spec SCHEDULER §5 #11."""
 
     option: ClassVar[str] = "hypervisor_version_weight_multiplier"
+    depends_on: ClassVar[DependsOn] = DependsOn.SHARED
     reads: ClassVar[Reads] = Reads(metadata=names("hypervisor_version_weight_multiplier"))
 
     def weigh(self, hosts: HostTable, spec: RequestSpec, rows: Rows) -> FloatArray | None:  # noqa: ARG002

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from kilonova.model.cached_image import image_metric
 from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.dependence import DependsOn
 from kilonova.scheduler.host_table import FloatArray, HostTable, Rows, pick
 from kilonova.scheduler.reads import NOTHING, Reads, names
 from kilonova.scheduler.weighers.base import ColumnWeigher
@@ -22,6 +23,7 @@ class ImageCacheWeigher(ColumnWeigher):
     """
 
     option: ClassVar[str] = "image_cache_weight_multiplier"
+    depends_on: ClassVar[DependsOn] = DependsOn.ROWS | DependsOn.REQUEST
     multiplier: float = 0.0
 
     @property

@@ -7,6 +7,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.dependence import DependsOn
 from kilonova.scheduler.guests import guest_kind
 from kilonova.scheduler.host_table import FloatArray, HostTable, Rows, pick
 from kilonova.scheduler.reads import ALL_KEYS, NOTHING, Reads, names
@@ -28,6 +29,7 @@ class ImagePropertiesWeigher(ColumnWeigher):
     """
 
     option: ClassVar[str] = "image_props_weight_multiplier"
+    depends_on: ClassVar[DependsOn] = DependsOn.ROWS | DependsOn.REQUEST
     multiplier: float = 0.0
     setting: tuple[tuple[str, float], ...] = ()
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.dependence import DependsOn
 from kilonova.scheduler.host_table import FloatArray, HostTable, Rows, pick
 from kilonova.scheduler.reads import Reads, names
 from kilonova.scheduler.weighers.base import ColumnWeigher
@@ -15,6 +16,7 @@ class IoOpsWeigher(ColumnWeigher):
     """Rate hosts by the number of running io-heavy operations. Shapes: (H,) → (N,). Source: spec SCHEDULER §5 #4."""
 
     option: ClassVar[str] = "io_ops_weight_multiplier"
+    depends_on: ClassVar[DependsOn] = DependsOn.ROWS
     reads: ClassVar[Reads] = Reads(metadata=names("io_ops_weight_multiplier"))
     minimum: ClassVar[float | None] = 0.0
     multiplier: float = -1.0

@@ -8,6 +8,7 @@ import numpy as np
 
 from kilonova.errors import RuleFailed
 from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.dependence import DependsOn
 from kilonova.scheduler.host_table import FloatArray, HostTable, Rows, pick
 from kilonova.scheduler.reads import Reads, names
 from kilonova.scheduler.settings import SchedulerConfig, weight_setting
@@ -27,6 +28,7 @@ class MetricsWeigher(ColumnWeigher):
     """
 
     option: ClassVar[str] = "metrics_weight_multiplier"
+    depends_on: ClassVar[DependsOn] = DependsOn.ROWS
     reads: ClassVar[Reads] = Reads(metadata=names("metrics_weight_multiplier"))
     setting: tuple[tuple[str, float], ...] = ()
     required: bool = True

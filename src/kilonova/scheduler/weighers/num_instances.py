@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.dependence import DependsOn
 from kilonova.scheduler.host_table import FloatArray, HostTable, Rows, pick
 from kilonova.scheduler.reads import Reads, names
 from kilonova.scheduler.weighers.base import ColumnWeigher
@@ -15,6 +16,7 @@ class NumInstancesWeigher(ColumnWeigher):
     """Rate hosts by their number of instances. Shapes: (H,) → (N,). Source: spec SCHEDULER §5 #12."""
 
     option: ClassVar[str] = "num_instances_weight_multiplier"
+    depends_on: ClassVar[DependsOn] = DependsOn.ROWS
     reads: ClassVar[Reads] = Reads(metadata=names("num_instances_weight_multiplier"))
     multiplier: float = 0.0
 

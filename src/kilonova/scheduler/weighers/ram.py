@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.dependence import DependsOn
 from kilonova.scheduler.host_table import FloatArray, HostTable, Rows
 from kilonova.scheduler.reads import Reads, names
 from kilonova.scheduler.weighers.base import ColumnWeigher
@@ -18,6 +19,7 @@ class RAMWeigher(ColumnWeigher):
     """
 
     option: ClassVar[str] = "ram_weight_multiplier"
+    depends_on: ClassVar[DependsOn] = DependsOn.ROWS
     reads: ClassVar[Reads] = Reads(metadata=names("ram_weight_multiplier"))
     minimum: ClassVar[float | None] = 0.0
 

@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.dependence import DependsOn
 from kilonova.scheduler.host_table import FloatArray, HostTable, Rows, pick
 from kilonova.scheduler.reads import Reads, names
 from kilonova.scheduler.weighers.base import ColumnWeigher
@@ -17,6 +18,7 @@ class ServerGroupSoftAffinityWeigher(ColumnWeigher):
     """Prefer hosts with many members of a soft-affinity group. Shapes: (H,) → (N,). Source: spec SCHEDULER §5 #7."""
 
     option: ClassVar[str] = "soft_affinity_weight_multiplier"
+    depends_on: ClassVar[DependsOn] = DependsOn.NAMES
     reads: ClassVar[Reads] = Reads(metadata=names("soft_affinity_weight_multiplier"))
 
     def weigh(self, hosts: HostTable, spec: RequestSpec, rows: Rows) -> FloatArray | None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.dependence import DependsOn
 from kilonova.scheduler.host_table import FloatArray, HostTable, Rows
 from kilonova.scheduler.reads import Reads, names
 from kilonova.scheduler.weighers.base import ColumnWeigher
@@ -19,6 +20,7 @@ class ServerGroupSoftAntiAffinityWeigher(ColumnWeigher):
     """
 
     option: ClassVar[str] = "soft_anti_affinity_weight_multiplier"
+    depends_on: ClassVar[DependsOn] = DependsOn.NAMES
     reads: ClassVar[Reads] = Reads(metadata=names("soft_anti_affinity_weight_multiplier"))
 
     def weigh(self, hosts: HostTable, spec: RequestSpec, rows: Rows) -> FloatArray | None:

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kept ratings: what each weigher says about every host. Only the hosts that changed are rated again.
+
+Most ratings do not depend on the request, so all requests share one array of them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.dependence import DependsOn, dependence_of
+from kilonova.scheduler.engine.ranking import blaming, counts_nothing, ratings
+from kilonova.scheduler.host_table import ALL_ROWS, FloatArray, HostTable, IntArray
+from kilonova.scheduler.rule import Weigher, rule_name
+
+#: Larger ratings and multipliers are not kept: the differences and sums of smaller ones are finite.
+_LARGEST = 1e100
+
+
+class NotKeepable(Exception):
+    """The results of a rule cannot be kept."""
+
+
+@dataclass(slots=True)
+class Ratings:
+    """One weigher's ratings of all hosts. Shapes: ``raw`` (H,); ``factors`` () or (H,).
+
+    ``least``, ``most``: the smallest and the largest multiplier. ``follows``: the ratings depend on the hosts' rows.
+    ``is_silent``: the weigher has no preference, and ``raw`` is not used.
+    """
+
+    weigher: Weigher
+    name: str
+    factors: float | FloatArray
+    least: float
+    most: float
+    raw: FloatArray
+    follows: bool
+    is_silent: bool
+
+    @classmethod
+    def of(cls, weigher: Weigher, hosts: HostTable, spec: RequestSpec) -> "Ratings | None":
+        """Rate all hosts, or return None if the multiplier is 0 for all of them. Raises: NotKeepable, RuleFailed."""
+        name = rule_name(weigher)
+        with blaming(name):
+            factors = weigher.factors(hosts, ALL_ROWS)
+            if counts_nothing(factors):
+                return None
+            ends = np.asarray(factors, dtype=np.float64)
+            if ends.shape not in {(), (len(hosts),)}:
+                raise ValueError(f"{ends.shape} multipliers for {len(hosts)} hosts")
+            raw = ratings(weigher, hosts, spec, ALL_ROWS, len(hosts))
+        follows = DependsOn.ROWS in (dependence_of(weigher) or DependsOn.SHARED)
+        least, most = float(ends.min(initial=np.inf)), float(ends.max(initial=-np.inf))
+        _require_finite(ends)
+        kept = np.zeros(0) if raw is None else raw.copy()
+        _require_finite(kept)
+        return cls(weigher, name, factors, least, most, kept, follows, raw is None)
+
+    def follow(self, hosts: HostTable, spec: RequestSpec, rows: IntArray) -> None:
+        """Rate changed rows again. Raises: NotKeepable, RuleFailed."""
+        with blaming(self.name):
+            now = ratings(self.weigher, hosts, spec, rows, len(rows))
+        if (now is None) != self.is_silent:
+            raise NotKeepable  # the weigher rates all hosts in another way
+        if now is not None:
+            _require_finite(now)
+            self.raw[rows] = now
+
+
+def _require_finite(values: FloatArray) -> None:
+    if not (np.abs(values) < _LARGEST).all():
+        raise NotKeepable
+
+
+class SharedRatings:
+    """The ratings that do not depend on the request: for each weigher, its ratings or None."""
+
+    def __init__(self, weighers: Sequence[Weigher], hosts: HostTable, spec: RequestSpec, number: int) -> None:
+        #: The number of the first change that the ratings do not include.
+        self.number = number
+        self.by_weigher = [None if is_of_request(each) else Ratings.of(each, hosts, spec) for each in weighers]
+        self._following = [each for each in self.by_weigher if each is not None and each.follows]
+
+    def follow(self, hosts: HostTable, spec: RequestSpec, changed: IntArray, number: int) -> None:
+        """Rate the rows that changed before the change ``number``. Raises: NotKeepable, RuleFailed."""
+        self.number = number
+        if len(changed):
+            for each in self._following:
+                each.follow(hosts, spec, changed)
+
+
+def is_of_request(weigher: Weigher) -> bool:
+    """Tell whether a weigher's ratings depend on the request."""
+    return DependsOn.REQUEST in (dependence_of(weigher) or DependsOn.SHARED)
