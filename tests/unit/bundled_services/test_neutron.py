@@ -61,7 +61,8 @@ def test_a_port_moves_by_a_second_binding(api: Api, network: Any) -> None:
     api("POST", f"{port}/bindings", {"binding": {"host": "node2", "vnic_type": "normal", "profile": {}}})
     api("PUT", f"{port}/bindings/node2/activate")
     api("DELETE", f"{port}/bindings/node1")
-    assert api("GET", port)["port"]["binding:host_id"] == "node2"
+    moved = api("GET", port)["port"]
+    assert (moved["binding:host_id"], moved["status"]) == ("node2", "ACTIVE")
 
 
 def test_the_default_security_group_has_its_rules(api: Api, network: Any) -> None:
@@ -98,6 +99,12 @@ def test_a_minimum_bandwidth_is_a_resource_request_of_the_port(api: Api) -> None
 
 
 def test_a_trunk_carries_the_networks_of_its_ports(api: Api, network: Any) -> None:
-    parent, child = (api.create("ports", network_id=network["id"])["id"] for _ in range(2))
+    parent, child, later = (api.create("ports", network_id=network["id"])["id"] for _ in range(3))
     sub_port = {"port_id": child, "segmentation_type": "vlan", "segmentation_id": 5}
-    assert api.create("trunks", port_id=parent, sub_ports=[sub_port])["sub_ports"] == [sub_port]
+    trunk = api.create("trunks", port_id=parent, sub_ports=[sub_port])
+    assert trunk["sub_ports"] == [sub_port]
+    api("PUT", f"ports/{parent}", {"port": {"binding:host_id": "node1"}})
+    assert api("GET", f"ports/{child}")["port"]["status"] == "ACTIVE"
+    added = {"sub_ports": [{**sub_port, "port_id": later, "segmentation_id": 6}]}
+    api("PUT", f"trunks/{trunk['id']}/add_subports", added)
+    assert api("GET", f"ports/{later}")["port"]["status"] == "ACTIVE"
