@@ -55,6 +55,7 @@ class Release:
         folder.mkdir()
         hosts = f"images: [{{name: cirros}}]\nhosts: [{name}1, {name}2]\n"
         self.served = Served(folder, hosts, connection=address)
+        self.served.is_forked = code is None  # a forked process has the modules of this release
         self.environment = {} if code is None else {"PYTHONPATH": str(code)}
 
     def upgrade(self) -> None:
