@@ -78,6 +78,10 @@ class Memo:
             self._answers[key] = answer
         return answer
 
+    def known(self, key: Hashable) -> Any:
+        """Return the cached result of ``key``, or None."""
+        return self._answers.get(key)
+
 
 @dataclass(frozen=True, slots=True)
 class AggregateIndex:

@@ -96,12 +96,14 @@ class LaterRoom(NamedTuple):
         """Tell whether the host at ``row`` has room for one more server."""
         return not len(self.lost(hosts, np.array([row])))
 
-    def passes_at(self, hosts: HostTable, rows: IntArray) -> BoolArray:
-        """Tell which of ``rows`` have room for one server. Shapes: (N,) → (N,)."""
+    def passes_at(self, hosts: HostTable, part: HostTable, rows: IntArray) -> BoolArray:
+        """Tell which of ``rows`` have room for one server. ``part``: the table of these rows. Shapes: (N,) → (N,)."""
         column = hosts.column(self.resource_class)
         if column is None:
             return np.zeros(len(rows), dtype=np.bool_)
-        fits: BoolArray = hosts.used[rows, column] <= _most_used(hosts, column, self.amount)[rows]
+        known: IntArray | None = hosts.memo.known(("most used", column, self.amount))
+        most = most_used(part, column, self.amount) if known is None else known[rows]
+        fits: BoolArray = hosts.used[rows, column] <= most
         return fits
 
 

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The largest of many values, some of which change: found again without reading the values that did not change."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from kilonova.scheduler.host_table import FloatArray, IntArray
+
+_FEW = 16
 
 
 class Highest:
@@ -46,17 +48,21 @@ class Highest:
         self.value = max(self._some.values(), default=-np.inf)
         return self.value
 
-    def drop(self, rows: Sequence[int]) -> None:
+    def drop(self, rows: Iterable[int]) -> None:
         """Remove rows. Not an error if a row is absent."""
         some, value = self._some, self.value
         for row in rows:
             if row in some and some.pop(row) == value:
                 self.value = value = None
 
-    def put(self, rows: Sequence[int], values: Sequence[float]) -> None:
-        """Set the values of rows, which may be new."""
+    def put(self, rows: Sequence[int], values: FloatArray) -> None:
+        """Set the values of rows, which may be new. Shapes: ``values`` (N,)."""
+        if len(rows) > _FEW:  # most of them are neither known nor large
+            self.drop(self._some.keys() & rows)
+            large = np.flatnonzero(values >= self._bound).tolist()
+            rows, values = [rows[place] for place in large], values[large]
         some, largest, bound = self._some, self.value, self._bound
-        for row, value in zip(rows, values, strict=True):
+        for row, value in zip(rows, values.tolist(), strict=True):
             if row in some:
                 if some[row] == largest and value < largest:
                     largest = None

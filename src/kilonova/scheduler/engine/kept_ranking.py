@@ -22,12 +22,13 @@ from kilonova.scheduler.decision import RankedHost
 from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.engine.highest import Highest
 from kilonova.scheduler.engine.kept_ratings import NotKeepable, Ratings
-from kilonova.scheduler.engine.ranking import Scale, Share, best, scale, total, weighted
-from kilonova.scheduler.host_table import FloatArray, HostTable, IntArray, Rows, pick
+from kilonova.scheduler.engine.ranking import Scale, best, scale
+from kilonova.scheduler.host_table import FloatArray, HostTable, IntArray
 from kilonova.scheduler.rule import rule_name
 
-LISTED = 64
+LISTED = 128
 """Number of the best hosts that a ranking lists. Changed hosts are added, until the list is four times as long."""
+_FEW = 16
 #: The relative error of a score is far below this number.
 _ROUNDING = 1e-12
 Remaining = Callable[[], IntArray]
@@ -62,12 +63,11 @@ class Part:
 
     def put(self, rows: Sequence[int]) -> None:
         """Read the ratings of remaining rows again."""
-        raw = self.ratings.raw
-        values = [raw.item(row) for row in rows]
+        values = self.ratings.raw.take(rows)
         if self.high is not None:
             self.high.put(rows, values)
         if self.low is not None:
-            self.low.put(rows, [-value for value in values])
+            self.low.put(rows, -values)
 
     def rescale(self, remaining: Remaining) -> float:
         """Compute the scale again. Return how far the score of a host can rise whose ratings have not changed."""
@@ -88,19 +88,20 @@ class Part:
             found = end.survey(sign * self.ratings.raw[rows], rows)
         return found
 
-    def share(self, rows: Rows) -> Share:
-        """Return the contribution to the scores of ``rows``. Shapes: → (N,)."""
-        ratings = self.ratings
-        if self.scale is None:
-            return Share(ratings.name, None)
-        raw, weigher = pick(ratings.raw, rows), ratings.weigher
+    def share(self, rows: IntArray) -> FloatArray | None:
+        """Return the contribution to the scores of ``rows``, or None if it is 0. Shapes: → (N,)."""
+        ends, ratings = self.scale, self.ratings
+        if ends is None:
+            return None
+        raw, weigher, factors = ratings.raw.take(rows), ratings.weigher, ratings.factors
         if weigher.minimum is not None:
-            raw = np.maximum(raw, weigher.minimum)
+            np.maximum(raw, weigher.minimum, out=raw)
         if weigher.maximum is not None:
-            raw = np.minimum(raw, weigher.maximum)
-        factors = ratings.factors
-        chosen = factors if isinstance(factors, float | int) else pick(factors, rows)
-        return Share(ratings.name, weighted(self.scale.applied(raw), chosen))
+            np.minimum(raw, weigher.maximum, out=raw)
+        scaled = ends.applied(raw)
+        if isinstance(factors, float | int):
+            return scaled if factors == 1 else np.multiply(scaled, factors, out=scaled)
+        return np.multiply(scaled, factors.take(rows), out=scaled)
 
 
 def _rise(before: Scale | None, after: Scale | None, ratings: Ratings) -> float:
@@ -132,6 +133,8 @@ class KeptRanking:
         self._parts = [Part.of(each, rows, count) for each in ratings if not each.is_silent]
         self._count = count
         self._listed: list[int] = []
+        #: The listed rows as an array; None after a change of the list.
+        self._rows: IntArray | None = None
         #: Score and row: each host that is not listed has a lower score, or the same score and a larger row.
         self._bound = np.inf, -1
 
@@ -153,10 +156,15 @@ class KeptRanking:
             at = bisect_left(listed, row)
             if at < len(listed) and listed[at] == row:
                 del listed[at]
+                self._rows = None
+        if len(back) + len(same) > _FEW:
+            self._listed, self._rows = sorted({*listed, *back, *same}), None
+            return
         for row in (*back, *same):
             at = bisect_left(listed, row)
             if at == len(listed) or listed[at] != row:
                 listed.insert(at, row)
+                self._rows = None
 
     def ranked(
         self, hosts: HostTable, left: int, limit: int, rng: np.random.Generator | None, remaining: Remaining
@@ -172,18 +180,28 @@ class KeptRanking:
             largest = sum(max(abs(part.ratings.least), abs(part.ratings.most)) for part in self._parts)
             self._bound = self._bound[0] + rise + _ROUNDING * largest, -1
         needed = min(max(limit, self._engine.host_subset_size), left)
-        rows, scores, shares = self._scored(np.array(self._listed, dtype=np.int64))
+        rows = self._rows
+        if rows is None:
+            rows = self._rows = np.array(self._listed, dtype=np.int64)
+        scores, shares = self._scored(rows)
         order = best(scores, min(needed, len(rows)))
-        if not self._is_enough(rows, scores, order, needed):
+        is_listed = self._is_enough(rows, scores, order, needed)
+        if not is_listed:
             rows, scores, shares = self._list(remaining(), max(self._count, 2 * needed))
         elif len(rows) > 4 * max(self._count, needed):
             self._shorten(rows, scores, max(self._count, 2 * needed))
-        order = self._engine.order(scores, left, limit, rng)
+        if not is_listed or rng is not None or needed != min(limit, left):
+            order = self._engine.order(scores, left, limit, rng)
         return self._hosts(hosts, rows[order].tolist(), scores[order].tolist(), shares, order)
 
-    def _scored(self, rows: IntArray) -> tuple[IntArray, FloatArray, list[Share]]:
+    def _scored(self, rows: IntArray) -> tuple[FloatArray, list[FloatArray | None]]:
+        """Return the scores of ``rows``, and the contribution of each part."""
         shares = [part.share(rows) for part in self._parts]
-        return rows, total(shares, len(rows)), shares
+        scores = np.zeros(len(rows))
+        for share in shares:  # in the order of the weighers, as the whole engine
+            if share is not None:
+                scores += share
+        return scores, shares
 
     def _is_enough(self, rows: IntArray, scores: FloatArray, order: IntArray, needed: int) -> bool:
         if len(order) < needed:
@@ -192,30 +210,33 @@ class KeptRanking:
         score, row = self._bound
         return bool(scores[worst] > score or (scores[worst] == score and rows[worst] <= row))
 
-    def _list(self, rows: IntArray, count: int) -> tuple[IntArray, FloatArray, list[Share]]:
-        """Score all remaining hosts and list the best ``count``. Return the result of :meth:`_scored` for the list."""
-        _, scores, _ = self._scored(rows)
+    def _list(self, rows: IntArray, count: int) -> tuple[IntArray, FloatArray, list[FloatArray | None]]:
+        """Score all remaining hosts and list the best ``count``. Return the list with its scores."""
+        scores, _ = self._scored(rows)
         if not np.isfinite(scores).all():
             raise NotKeepable
         self._bound = -np.inf, -1
-        self._shorten(rows, scores, count)
-        return self._scored(np.array(self._listed, dtype=np.int64))
+        listed = self._shorten(rows, scores, count)
+        return listed, *self._scored(listed)
 
-    def _shorten(self, rows: IntArray, scores: FloatArray, count: int) -> None:
+    def _shorten(self, rows: IntArray, scores: FloatArray, count: int) -> IntArray:
         """List the best ``count`` of ``rows``, and raise the bound to the worst of them if there are more."""
         order = best(scores, min(count, len(rows)))
-        self._listed = np.sort(rows[order]).tolist()
+        self._rows = listed = np.sort(rows[order])
+        self._listed = listed.tolist()
         if len(rows) > count:
             worst = int(order[-1])
             score, row = float(scores[worst]), int(rows[worst])
             if score > self._bound[0] or (score == self._bound[0] and row < self._bound[1]):
                 self._bound = score, row
+        return listed
 
     def _hosts(
-        self, hosts: HostTable, rows: list[int], scores: list[float], shares: list[Share], order: IntArray
+        self, hosts: HostTable, rows: list[int], scores: list[float], shares: list[FloatArray | None], order: IntArray
     ) -> tuple[RankedHost, ...]:
         zeros = [0.0] * len(rows)
-        known = {share.weigher: share.values[order].tolist() for share in shares if share.values is not None}
+        parts = zip(self._parts, shares, strict=True)
+        known = {part.ratings.name: share[order].tolist() for part, share in parts if share is not None}
         weights = (
             zip(*[known.get(name, zeros) for name in self._names], strict=True) if self._names else [()] * len(rows)
         )

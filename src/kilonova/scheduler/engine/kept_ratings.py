@@ -17,6 +17,7 @@ from kilonova.scheduler.rule import Weigher, rule_name
 
 #: Larger ratings and multipliers are not kept: the differences and sums of smaller ones are finite.
 _LARGEST = 1e100
+_FEW = 16
 
 
 class NotKeepable(Exception):
@@ -54,7 +55,7 @@ class Ratings:
             raw = ratings(weigher, hosts, spec, ALL_ROWS, len(hosts))
         follows = DependsOn.ROWS in (dependence_of(weigher) or DependsOn.SHARED)
         least, most = float(ends.min(initial=np.inf)), float(ends.max(initial=-np.inf))
-        _require_finite(ends)
+        _require_finite(ends.reshape(-1))
         kept = np.zeros(0) if raw is None else raw.copy()
         _require_finite(kept)
         return cls(weigher, name, factors, least, most, kept, follows, raw is None)
@@ -71,7 +72,10 @@ class Ratings:
 
 
 def _require_finite(values: FloatArray) -> None:
-    if not (np.abs(values) < _LARGEST).all():
+    if len(values) <= _FEW:  # faster without arrays
+        if not all(-_LARGEST < value < _LARGEST for value in values.tolist()):
+            raise NotKeepable
+    elif not (np.abs(values) < _LARGEST).all():
         raise NotKeepable
 
 

@@ -34,11 +34,11 @@ class _Judge(NamedTuple):
     number: int
     rule: LaterRoom | LaterFilter
 
-    def removed(self, live: HostTable, part: HostTable, rows: IntArray, spec: RequestSpec) -> BoolArray:
-        """Return which of ``rows`` the rule removes. ``part``: the table of these rows. Raises: RuleFailed."""
+    def passes(self, live: HostTable, part: HostTable, rows: IntArray, spec: RequestSpec) -> BoolArray:
+        """Return which of ``rows`` pass. ``part``: the table of these rows. Raises: RuleFailed."""
         if isinstance(self.rule, LaterRoom):
-            return ~self.rule.passes_at(live, rows)
-        return ~self.rule.passes(part, spec, part.all_hosts)
+            return self.rule.passes_at(live, part, rows)
+        return self.rule.passes(part, spec, part.all_hosts)
 
 
 class KeptShape:
@@ -112,29 +112,33 @@ class KeptShape:
         now = self._fixed[rows]
         part = live.hosts.part(rows)
         for judge in reversed(self._judges):
-            removed = judge.removed(live.hosts, part, rows, spec)
-            now[removed & (now > judge.number)] = judge.number
-        self._change(rows, now)
+            passed = judge.passes(live.hosts, part, rows, spec)
+            if not passed.all():
+                np.minimum(now, judge.number, out=now, where=~passed)
+        self._change(rows, now.tolist())
         return True
 
-    def _change(self, rows: IntArray, now: Numbers) -> None:
-        before = self._removed_by[rows]
-        listed, were, are = rows.tolist(), before.tolist(), now.tolist()
-        if were != are:
+    def _change(self, rows: IntArray, now: list[int]) -> None:
+        """Set the rule that removes each of ``rows``."""
+        before = self._removed_by[rows].tolist()
+        if before != now:
             if self._is_handed_out:
                 self._removed_by, self._is_handed_out = self._removed_by.copy(), False
             self._removed_by[rows] = now
-            for old, new in zip(were, are, strict=True):
+            for old, new in zip(before, now, strict=True):
                 self._removed[old] -= 1
                 self._removed[new] += 1
             self._steps = None
         if self._ranking is not None:
-            changes = list(zip(listed, were, are, strict=True))
-            self._ranking.follow(
-                [row for row, old, new in changes if old == SURVIVED != new],
-                [row for row, old, new in changes if old != SURVIVED == new],
-                [row for row, old, new in changes if old == SURVIVED == new],
-            )
+            gone: list[int] = []
+            back: list[int] = []
+            same: list[int] = []
+            for row, old, new in zip(rows.tolist(), before, now, strict=True):
+                if new == SURVIVED:
+                    (same if old == SURVIVED else back).append(row)
+                elif old == SURVIVED:
+                    gone.append(row)
+            self._ranking.follow(gone, back, same)
 
     def decision(self, hosts: HostTable, limit: int, rng: np.random.Generator | None) -> Decision:
         """Return the decision. Raises: NotKeepable, RuleFailed."""

@@ -21,8 +21,9 @@ def test_the_largest_value_is_known_while_rows_come_go_and_change() -> None:
             values.pop(row, None)
             highest.drop([row])
         else:
-            values[row] = float(chance.randrange(50))
-            highest.put([row], [values[row]])
+            changed = sorted(chance.sample(range(300), chance.choice((1, 1, 1, 40))))
+            values |= {row: float(chance.randrange(50)) for row in changed}
+            highest.put(changed, np.array([values[row] for row in changed]))
         found = highest.look()
         if found is None:
             found, surveys = highest.survey(*columns()), surveys + 1
