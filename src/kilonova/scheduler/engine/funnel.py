@@ -96,15 +96,29 @@ class LaterRoom(NamedTuple):
         """Tell whether the host at ``row`` has room for one more server."""
         return not len(self.lost(hosts, np.array([row])))
 
-    def passes_at(self, hosts: HostTable, part: HostTable, rows: IntArray) -> BoolArray:
-        """Tell which of ``rows`` have room for one server. ``part``: the table of these rows. Shapes: (N,) → (N,)."""
+    def passes_at(self, hosts: HostTable, rows: IntArray) -> BoolArray:
+        """Tell which of ``rows`` have room for one server. Shapes: (N,) → (N,)."""
         column = hosts.column(self.resource_class)
         if column is None:
             return np.zeros(len(rows), dtype=np.bool_)
         known: IntArray | None = hosts.memo.known(("most used", column, self.amount))
-        most = most_used(part, column, self.amount) if known is None else known[rows]
-        fits: BoolArray = hosts.used[rows, column] <= most
+        most = most_used(_Limits.of(hosts, column, rows), 0, self.amount) if known is None else known.take(rows)
+        fits: BoolArray = hosts.used[:, column].take(rows) <= most
         return fits
+
+
+class _Limits(NamedTuple):
+    """The limits of one resource class on some hosts. Shapes: (N, 1)."""
+
+    min_unit: IntArray
+    max_unit: IntArray
+    step_size: IntArray
+    capacity: IntArray
+
+    @classmethod
+    def of(cls, hosts: HostTable, column: int, rows: IntArray) -> "_Limits":
+        columns = (hosts.min_unit, hosts.max_unit, hosts.step_size, hosts.capacity)
+        return cls(*[each[:, column].take(rows)[:, np.newaxis] for each in columns])
 
 
 class LaterFilter(NamedTuple):

@@ -37,7 +37,7 @@ class _Judge(NamedTuple):
     def passes(self, live: HostTable, part: HostTable, rows: IntArray, spec: RequestSpec) -> BoolArray:
         """Return which of ``rows`` pass. ``part``: the table of these rows. Raises: RuleFailed."""
         if isinstance(self.rule, LaterRoom):
-            return self.rule.passes_at(live, part, rows)
+            return self.rule.passes_at(live, rows)
         return self.rule.passes(part, spec, part.all_hosts)
 
 
