@@ -191,3 +191,4 @@ def test_nothing_is_left_when_the_guests_are_stopped(supervisor: Supervisor, sto
     device = Path("/sys/class/net", HostNetwork(supervisor.folder, "").external)
     wait_until(lambda: not device.exists(), "the veth pairs to be removed")
     assert not namespaces(supervisor.folder)
+    assert f"kilonova-{device.name}" not in run("nft", "list", "tables")
