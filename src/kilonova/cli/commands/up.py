@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``kilonova up``: the options of a cloud on this machine. ``cli/up/supervisor.py`` runs the cloud."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +10,7 @@ from kilonova.bundled_services.neutron_environment import neutron_python
 from kilonova.bundled_services.tunnel_end import MOST_HOSTS
 from kilonova.cli.scenarios.file import find_scenario
 from kilonova.cli.up import supervisor
+from kilonova.cli.up.children import RUN_MODULE
 from kilonova.cli.up.consoles import ConsolePart
 from kilonova.cli.up.data_folder import default_folder
 from kilonova.cli.up.libvirt import GuestsOnStop, Hypervisor
@@ -20,7 +20,7 @@ from kilonova.cli.wiring import addresses
 from kilonova.cli.wiring.addresses import Address
 from kilonova.errors import NO_ROOM, ConfigurationError, full_disk
 
-CONTROL_COMMAND = (sys.executable, "-m", "kilonova", "api")
+CONTROL_COMMAND = (*RUN_MODULE, "kilonova", "api")
 
 
 def up(

@@ -15,7 +15,6 @@ password from its configuration file.
 import os
 import re
 import secrets
-import sys
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -27,7 +26,7 @@ from kilonova.bundled_services.private_file import write_private
 from kilonova.bundled_services.rabbitmq import RabbitMQ
 from kilonova.bundled_services.settings import LOG_BYTES, LOGS_KEPT
 from kilonova.cli.up.agent_account import AgentAccount, url_text
-from kilonova.cli.up.children import Child, ending, has_ended
+from kilonova.cli.up.children import RUN_MODULE, Child, ending, has_ended
 from kilonova.cli.up.libvirt import LibvirtSide
 from kilonova.config.compute import ComputeSettings
 from kilonova.config.consoles import ConsoleSettings
@@ -299,7 +298,7 @@ class AgentChild(Child):
         self, side: AgentSide, name: str, files: Sequence[Path], folder: Path, python_path: Sequence[str]
     ) -> None:
         words = [word for file in files for word in ("--config-file", str(file))]
-        command = (sys.executable, "-m", "kilonova", "compute", *words)
+        command = (*RUN_MODULE, "kilonova", "compute", *words)
         super().__init__(name, command, folder / "log" / f"{name}.log", "", folder, python_path)
         self._side = side
 

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keystone, Glance and Neutron of ``kilonova up``: their start, and the first resources of a new cloud."""
 
-import sys
 from collections.abc import Iterator
 
-from kilonova.cli.up.children import Child
+from kilonova.cli.up.children import RUN_MODULE, Child
 from kilonova.cli.up.cloud_files import Accounts, Cloud
 from kilonova.cli.up.first_image import FirstImage, mark_of
 from kilonova.cli.up.networks import NetworkPart
@@ -17,7 +16,7 @@ def start_bundled_services(cloud: Cloud, people: Accounts, networks: NetworkPart
         yield networks.start(cloud, people.neutron)
     for name, probe in (("keystone", f"{cloud.identity.local_url}/identity"), ("glance", f"{cloud.image.local_url}/")):
         module, settings = f"kilonova.bundled_services.{name}", f"{cloud.folder}/{name}/settings.json"
-        yield Child(name, (sys.executable, "-m", module, "--settings", settings), cloud.log(name), probe, cloud.folder)
+        yield Child(name, (*RUN_MODULE, module, "--settings", settings), cloud.log(name), probe, cloud.folder)
 
 
 def fill(cloud: Cloud, people: Accounts, networks: NetworkPart | None, progress: StartProgress) -> None:

@@ -7,6 +7,7 @@ import os
 import select
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,6 +21,10 @@ from kilonova.process_signals import Wakeup
 _STOP_TIMEOUT_S = 8.0
 _PROBE_TIMEOUT_S = 2.0
 _LAST_WORDS = 15  # lines
+
+#: Command that runs the module named next. Without -P, Python would look for modules in the data folder, too, and
+#: stevedore would search all installed packages at every start, because its cache depends on the folder's time.
+RUN_MODULE = (sys.executable, "-P", "-m")
 
 AnyWatched = TypeVar("AnyWatched", bound="Watched")
 

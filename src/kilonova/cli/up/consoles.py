@@ -4,7 +4,6 @@
 The proxy's configuration file contains the password of a user who may only look up console tokens.
 """
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 
 from kilonova.bundled_services.private_file import write_private
 from kilonova.bundled_services.settings import LOG_BYTES, LOGS_KEPT
-from kilonova.cli.up.children import Child
+from kilonova.cli.up.children import RUN_MODULE, Child
 from kilonova.cli.wiring.addresses import Address
 from kilonova.scenario.options import conf_text, with_defaults
 
@@ -66,7 +65,7 @@ class ConsolePart:
     def start(self, compute_url: str, login: Mapping[str, str] | None, operator: Sections) -> Child:
         """Write the proxy's configuration file, and start the proxy. The parameters are those of :meth:`write`."""
         file = self.write(compute_url, login, operator)
-        command = (sys.executable, "-m", "kilonova", "console-proxy", "--config-file", str(file))
+        command = (*RUN_MODULE, "kilonova", "console-proxy", "--config-file", str(file))
         return Child("console-proxy", command, self.log, f"{self.vnc.local_url}/healthcheck", self.folder)
 
     def write(self, compute_url: str, login: Mapping[str, str] | None, operator: Sections) -> Path:
