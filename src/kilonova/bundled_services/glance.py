@@ -13,7 +13,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from kilonova.bundled_services import log_file, serving, sqlite
+from kilonova.bundled_services import deferred_modules, log_file, serving, sqlite, sqlite_url
 from kilonova.bundled_services.lasting import made_to_last
 from kilonova.bundled_services.parent_death import die_with_parent
 from kilonova.bundled_services.private_file import write_private
@@ -87,6 +87,8 @@ def _is_image_data(method: str, path: str) -> bool:
 
 def prepare(settings: GlanceSettings) -> Callable[..., Any]:
     """Create or update Glance's data folder from the settings, and return Glance's WSGI application."""
+    deferred_modules.defer(("openstack",))
+    deferred_modules.make_unavailable("eventlet")
     folder = Path(settings.folder)
     for name in ("images", "staging", "tasks", "locks"):
         (folder / name).mkdir(mode=0o700, exist_ok=True)
@@ -112,7 +114,7 @@ def _relocate_images(database: Path, images: Path) -> None:
     """Set the image locations in the database to the folder ``images``, in case the folder was moved."""
     place = f"file://{images}/"
     elsewhere = "value LIKE 'file://%/' || image_id AND value <> ? || image_id"
-    with closing(sqlite3.connect(database, timeout=sqlite.BUSY_TIMEOUT_S)) as connection, connection:
+    with closing(sqlite3.connect(database, timeout=sqlite_url.BUSY_TIMEOUT_S)) as connection, connection:
         connection.execute(f"UPDATE image_locations SET value = ? || image_id WHERE {elsewhere}", (place, place))  # noqa: S608
 
 
@@ -133,7 +135,7 @@ def _write_conf(settings: GlanceSettings, path: Path, database: Path) -> None:
         path,
         _CONF.format(
             url=settings.url,
-            connection=sqlite.url(database),
+            connection=sqlite_url.url(database),
             folder=settings.folder,
             paste=_paste_file(),
             auth_url=settings.auth_url,

@@ -20,7 +20,7 @@ from typing import Any
 import sqlalchemy
 from werkzeug.middleware.dispatcher import DispatcherMiddleware
 
-from kilonova.bundled_services import log_file, serving, sqlite
+from kilonova.bundled_services import deferred_modules, log_file, serving, sqlite, sqlite_url
 from kilonova.bundled_services.lasting import made_to_last
 from kilonova.bundled_services.private_file import write_private
 from kilonova.bundled_services.settings import Account, CatalogEntry, KeystoneSettings, load_keystone
@@ -74,6 +74,7 @@ def main() -> None:
 
 def prepare(settings: KeystoneSettings) -> Callable[..., Any]:
     """Create or update Keystone's data folder from the settings, and return Keystone's WSGI application."""
+    _spare_imports()
     import keystone.server  # noqa: PLC0415  # Keystone parses argv when imported
     from keystone.cmd.bootstrap import Bootstrapper  # noqa: PLC0415 - of the bundled service
     from keystone.server import backends  # noqa: PLC0415 - of the bundled service
@@ -86,7 +87,7 @@ def prepare(settings: KeystoneSettings) -> Callable[..., Any]:
     write_private(
         conf,
         _CONF.format(
-            connection=sqlite.url(database), fernet=folder / "fernet-keys", credential=folder / "credential-keys"
+            connection=sqlite_url.url(database), fernet=folder / "fernet-keys", credential=folder / "credential-keys"
         ),
     )
     keystone.server.configure(config_files=[str(conf)])
@@ -109,6 +110,15 @@ def prepare(settings: KeystoneSettings) -> Callable[..., Any]:
     for service_type in settings.withdrawn:
         _withdraw(service_type)
     return setup_app_middleware(application_factory("public"))  # type: ignore[no-any-return,unused-ignore]
+
+
+def _spare_imports() -> None:
+    """Keep Keystone from importing what it does not use: the WSGI application runs no service of oslo.service."""
+    deferred_modules.defer(("saml2",))
+    deferred_modules.make_unavailable("eventlet")
+    from oslo_service import backend  # noqa: PLC0415 - of the bundled service
+
+    backend.init_backend(backend.BackendType.THREADING)
 
 
 def _migrate(part: Path) -> None:

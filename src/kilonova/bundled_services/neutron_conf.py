@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kilonova.bundled_services import sqlite
+from kilonova.bundled_services import sqlite_url
 from kilonova.bundled_services.settings import NeutronSettings
 
 Sections = Mapping[str, Mapping[str, str]]
@@ -81,7 +81,7 @@ def conf_text(settings: NeutronSettings, database: Path, paste: Path) -> str:
             "notify_nova_on_port_data_changes": str(bool(settings.auth_url)).lower(),
             "send_events_interval": "1",
         },
-        "database": {"connection": sqlite.url(database)},
+        "database": {"connection": sqlite_url.url(database)},
         "ml2": {
             "type_drivers": "flat,vlan,geneve",
             "project_network_types": "geneve",

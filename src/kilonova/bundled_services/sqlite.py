@@ -10,12 +10,7 @@ from typing import Any
 import sqlalchemy
 from sqlalchemy.engine import Engine
 
-BUSY_TIMEOUT_S = 30
 _READS = frozenset({"SELECT", "PRAGMA", "EXPLAIN"})
-
-
-def url(database: Path) -> str:
-    return f"sqlite:///{database}?timeout={BUSY_TIMEOUT_S}"
 
 
 def bring_up_to_date(database: Path, version: str, migrate: Callable[[Path], None]) -> None:

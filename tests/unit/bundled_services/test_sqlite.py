@@ -9,7 +9,7 @@ import sqlalchemy
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
-from kilonova.bundled_services import sqlite
+from kilonova.bundled_services import sqlite, sqlite_url
 
 
 def _rows(database: Path) -> list[tuple[int]]:
@@ -79,7 +79,7 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
     """Behave as oslo.db makes an engine: no transactions by the driver, a plain BEGIN by SQLAlchemy."""
     database = tmp_path / "x.db"
     sqlite.bring_up_to_date(database, "1", _make)
-    engine = sqlalchemy.create_engine(sqlite.url(database))
+    engine = sqlalchemy.create_engine(sqlite_url.url(database))
 
     @sqlalchemy.event.listens_for(engine, "connect")
     def _(raw: sqlite3.Connection, _record: object) -> None:
