@@ -31,10 +31,10 @@ from kilonova.db.core.engines import (
     is_full,
     is_locked,
     open_engines,
-    settle,
     storage_full,
 )
 from kilonova.db.core.server_watch import AWAY
+from kilonova.db.core.settled_file import settle
 from kilonova.db.core.transaction import BatchedWrite, Transaction, run_singly
 from kilonova.db.core.writer import Writer
 from kilonova.errors import DeadlineExceeded, Unavailable

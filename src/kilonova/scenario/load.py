@@ -28,7 +28,6 @@ from kilonova.scenario.model import (
     default_hosts,
     projects_named,
 )
-from kilonova.scheduler.isolation_rules import is_rule_key, parse_alternative
 
 T = TypeVar("T")
 
@@ -207,13 +206,16 @@ def _check_aggregates(scenario: Scenario, where: str) -> None:
         _require_known(place, "host", aggregate.hosts, hosts)
         for key, value in aggregate.metadata.items():
             _require_known(place, "project", projects_named(value), PROJECTS)
-            if is_rule_key(key):
-                _require_readable(place, key, value)
+            _require_readable(place, key, value)
 
 
 def _require_readable(place: str, key: str, value: str) -> None:
+    """Raise ConfigurationError if metadata of an aggregate is an isolation rule with errors."""
+    from kilonova.scheduler import isolation_rules  # noqa: PLC0415 - start-up time: brings NumPy
+
     try:
-        parse_alternative(key, value)
+        if isolation_rules.is_rule_key(key):
+            isolation_rules.parse_alternative(key, value)
     except InvalidRequest as error:
         raise ConfigurationError(f"{place}: {error.message}") from None
 

@@ -57,6 +57,7 @@ from kilonova.cli.up.start_progress import StartProgress
 from kilonova.cli.up.supervision import Supervision
 from kilonova.cli.wiring import addresses
 from kilonova.cli.wiring.addresses import Address
+from kilonova.db.core.settled_file import settle
 from kilonova.errors import ConfigurationError, Unavailable
 from kilonova.process_parts import PartOf, ProcessParts
 from kilonova.scenario.load import load_scenario
@@ -261,8 +262,6 @@ def _announce(plan: _Plan, cloud: Cloud, real: RealHosts | None, seconds: float)
 
 def _settle_databases(folder: Path) -> None:
     """Merge each database's WAL into its file, so that a copy of the folder is complete."""
-    from kilonova.db.core.engines import settle  # noqa: PLC0415 - start-up time
-
     for name in backup_files.DATABASES:
         settle(str(folder / name))
 

@@ -149,17 +149,6 @@ def private_file(name: str) -> None:
         os.close(os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
 
 
-def settle(name: str) -> None:
-    """Checkpoint the write-ahead log of an SQLite database, so that the database file alone is a complete copy.
-
-    No other process may write meanwhile. Does nothing if the file is missing, and ignores errors of SQLite.
-    """
-    if name.startswith("file:") or not Path(name).exists():
-        return
-    with contextlib.suppress(sqlite3.Error), contextlib.closing(sqlite3.connect(name, timeout=5)) as connection:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-
-
 def is_retryable(error: BaseException) -> bool:
     """Return whether a retry may succeed: after a deadlock, serialisation failure, lock timeout or lost connection."""
     return isinstance(error, DBAPIError) and (_code(error) in _DEADLOCKS or is_away(error) or is_locked(error))
