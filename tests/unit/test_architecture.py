@@ -25,6 +25,7 @@ ALLOWED: dict[str, set[str]] = {
     "identifiers": set(),
     "clock": set(),
     "wsgi_keys": set(),
+    "lasting": set(),
     "process_signals": set(),
     "server": {"errors", "process_signals", "wsgi_keys"},
     "deadline": {"errors"},
@@ -54,7 +55,7 @@ ALLOWED: dict[str, set[str]] = {
     "images": {"logs", "model", "errors"},
     "network": {"deadline", "errors", "logs", "model"},
     "identity": {"logs", "model", "errors"},
-    "bundled_services": {"errors", "logs", "server"},
+    "bundled_services": {"errors", "lasting", "logs", "server"},
     "console_proxy": {"errors", "model", "process_parts"},
     "api": {
         "claims", "conductor", "config", "db", "deadline", "errors", "guest_metadata", "identifiers", "identity",
@@ -63,8 +64,8 @@ ALLOWED: dict[str, set[str]] = {
     },
     "cli": {
         "api", "claims", "clock", "bundled_services", "compute", "conductor", "config", "console_proxy", "db", "errors",
-        "identifiers", "identity", "images", "lease", "logs", "messaging", "metrics", "mirror", "model", "network",
-        "notifications", "periodic", "process_parts", "process_signals", "scenario", "scheduler", "server",
+        "identifiers", "identity", "images", "lasting", "lease", "logs", "messaging", "metrics", "mirror", "model",
+        "network", "notifications", "periodic", "process_parts", "process_signals", "scenario", "scheduler", "server",
     },
     "wsgi": {"cli"},
     "__main__": {"cli"},

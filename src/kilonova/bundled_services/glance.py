@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from kilonova.bundled_services import deferred_modules, log_file, serving, sqlite, sqlite_url
-from kilonova.bundled_services.lasting import made_to_last
 from kilonova.bundled_services.parent_death import die_with_parent
 from kilonova.bundled_services.private_file import write_private
 from kilonova.bundled_services.settings import GlanceSettings, load_glance
 from kilonova.errors import ConfigurationError
+from kilonova.lasting import made_to_last
 from kilonova.server.limits import Limits
 
 _TRANSFERS = 16  # maximum number of concurrent uploads and downloads

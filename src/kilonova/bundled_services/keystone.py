@@ -21,9 +21,9 @@ import sqlalchemy
 from werkzeug.middleware.dispatcher import DispatcherMiddleware
 
 from kilonova.bundled_services import deferred_modules, log_file, serving, sqlite, sqlite_url
-from kilonova.bundled_services.lasting import made_to_last
 from kilonova.bundled_services.private_file import write_private
 from kilonova.bundled_services.settings import Account, CatalogEntry, KeystoneSettings, load_keystone
+from kilonova.lasting import made_to_last
 from kilonova.server.limits import Limits
 
 # password_hash_rounds: bcrypt's minimum is enough for random passwords, and makes a login a quarter of a second faster.

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from kilonova.bundled_services import log_file, neutron_ovn, neutron_schema, serving, sqlite
-from kilonova.bundled_services.lasting import made_to_last
 from kilonova.bundled_services.neutron_conf import conf_text, policy_text
 from kilonova.bundled_services.private_file import write_private
 from kilonova.bundled_services.settings import NeutronSettings, load_neutron
 from kilonova.errors import ConfigurationError
+from kilonova.lasting import made_to_last
 from kilonova.server.limits import Limits
 
 _PASTE = "api-paste.ini"

@@ -14,6 +14,7 @@ import typer
 from kilonova.cli.wiring import addresses
 from kilonova.cli.wiring.log import configure_log, reread_debug
 from kilonova.errors import ConfigurationError
+from kilonova.lasting import made_to_last
 
 if TYPE_CHECKING:
     from kilonova.cli.wiring.control import ControlProcess
@@ -31,11 +32,13 @@ def api(
     config_file: Annotated[list[str], typer.Option("--config-file", help="Configuration file; later ones win.")],
 ) -> None:
     """Serve the compute, Placement and operator APIs on the configured address."""
-    from kilonova.cli.wiring.http_server import http_server, open_port  # noqa: PLC0415 - start-up time
-    from kilonova.cli.workers.settings import require_ports  # noqa: PLC0415 - start-up time
-    from kilonova.config.load import load_settings  # noqa: PLC0415 - slow to import, needed by this command only
-    from kilonova.config.workers import require_server_database  # noqa: PLC0415 - start-up time
-    from kilonova.server.serving import serve_until_told  # noqa: PLC0415 - start-up time
+    with made_to_last():
+        from kilonova.cli.wiring import control  # noqa: F401, PLC0415 - workers share the memory of what is imported now
+        from kilonova.cli.wiring.http_server import http_server, open_port  # noqa: PLC0415 - start-up time
+        from kilonova.cli.workers.settings import require_ports  # noqa: PLC0415 - start-up time
+        from kilonova.config.load import load_settings  # noqa: PLC0415 - slow to import, needed by this command only
+        from kilonova.config.workers import require_server_database  # noqa: PLC0415 - start-up time
+        from kilonova.server.serving import serve_until_told  # noqa: PLC0415 - start-up time
 
     settings = load_settings(config_file)
     os.environ[CONFIG_VARIABLE] = os.pathsep.join(os.path.abspath(path) for path in config_file)  # noqa: PTH100
@@ -62,7 +65,6 @@ def run_workers(settings: Any, listeners: Sequence[socket.socket], on_hangup: Ca
 
     In the parent process, return the exit status after all workers have stopped.
     """
-    from kilonova.cli.wiring import control  # noqa: F401, PLC0415 - workers share the memory of what is imported now
     from kilonova.cli.workers import processes  # noqa: PLC0415 - start-up time
 
     configure_log(settings.log)

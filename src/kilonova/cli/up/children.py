@@ -205,10 +205,11 @@ def _open_log(path: Path) -> IO[bytes]:
 def _environment(inherited: Mapping[str, str], python_path: Sequence[str] = ()) -> dict[str, str]:
     """Return the environment of children, without OpenStack settings and variables that look like HTTP headers.
 
-    ``python_path``: folders added to the end of PYTHONPATH.
+    ``python_path``: folders added to the end of PYTHONPATH. NumPy's linear algebra, which no child uses, starts a
+    thread for each core unless a variable sets the number of threads.
     """
     kept = {name: value for name, value in inherited.items() if not name.startswith(("OS_", "HTTP_X_"))}
     direct = ",".join(filter(None, (kept.get("no_proxy"), "127.0.0.1", "localhost", "::1")))
     folders = os.pathsep.join(filter(None, (kept.get("PYTHONPATH"), *python_path)))
     path = {"PYTHONPATH": folders} if folders else {}
-    return {**kept, **path, "no_proxy": direct, "PYTHONUNBUFFERED": "1"}
+    return {"OPENBLAS_NUM_THREADS": "1", **kept, **path, "no_proxy": direct, "PYTHONUNBUFFERED": "1"}

@@ -3,7 +3,7 @@ import gc
 
 import pytest
 
-from kilonova.bundled_services.lasting import made_to_last
+from kilonova.lasting import made_to_last
 
 
 def test_no_garbage_is_looked_for_while_something_lasting_is_made() -> None:
