@@ -20,6 +20,7 @@ _INVENTORY = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocat
 #: Order of an inventory's numbers in the change log.
 _FIGURES = (*_INVENTORY, "used")
 _DEFAULTS: Mapping[str, float] = {"min_unit": 1, "max_unit": 1, "step_size": 1, "allocation_ratio": 1.0}
+_NO_INVENTORY = tuple(_DEFAULTS.get(name, 0) for name in _INVENTORY)
 _SLACK = 64
 _STORED_TOGETHER = 8_192
 
@@ -48,8 +49,7 @@ class ProviderColumns:
         self._has: NDArray[np.bool_] = np.zeros((_SLACK, 0), dtype=np.bool_)
         self._used: NDArray[np.int64] = np.zeros((_SLACK, 0), dtype=np.int64)
         self._view_used: NDArray[np.int64] = np.zeros((_SLACK, 0), dtype=np.int64)
-        # Memoryviews of ``_used`` and ``_view_used``: access to a single element takes half the time of array access.
-        self._used_figures, self._view_figures = self._used.data, self._view_used.data
+        self._view_elements()
         #: Version number: every change increments it, except changes of usage.
         self.version = 0
         #: Constructor arguments that all tables of this version share; None after a change, until a table is built.
@@ -88,10 +88,10 @@ class ProviderColumns:
 
     def set(self, uuid: str, value: LoggedProvider) -> None:
         """Insert a provider from its change log value; a provider with the same uuid is replaced and keeps its id."""
-        self._own()
-        row, is_new = self.row_of.get(uuid), False
+        row = self.row_of.get(uuid)
         if row is None:
-            row, is_new = self._insert(uuid, value.id), True
+            self._own()
+            row = self._insert(uuid, value.id)
         _keep_unless(self._parents, uuid, value.parent, None)
         _keep_unless(self._roots, uuid, value.root, uuid)
         self.traits[row] = self._interned(value.traits)
@@ -104,16 +104,41 @@ class ProviderColumns:
                 self._store(self._waiting)
             return
         self._changed()
-        if is_new and not value.inventories:
-            return
-        assumed = self._view_used[row] - self._used[row]
-        self._clear(row)
-        for resource_class, figures in value.inventories.items():
-            column = self._column[resource_class]
-            self._has[row, column] = True
-            for columns, figure in zip(self._figures(), figures, strict=True):
-                columns[row, column] = figure
-        self._view_used[row] = self._used[row] + assumed
+        self._set_inventories(row, {self._column[name]: figures for name, figures in value.inventories.items()})
+
+    def _set_inventories(self, row: int, wanted: Mapping[int, Sequence[Any]]) -> None:
+        """Replace the inventories of a row. ``wanted``: column → figures.
+
+        Arrays that tables share are copied only if a figure other than the usage changes: most writes change the traits
+        or the aggregates of a provider, not its inventories.
+        """
+        held = self._has[row].nonzero()[0].tolist()
+        gone = [column for column in held if column not in wanted]
+        figures = self._inventory_figures
+        changed = [
+            column
+            for column, numbers in wanted.items()
+            if column not in held or any(view[row, column] != number for view, number in zip(figures, numbers))  # noqa: B905 - without the usage
+        ]
+        if gone or changed:
+            self._own()
+            for column in changed:
+                self._has[row, column] = True
+                for view, number in zip(self._inventory_figures, wanted[column]):  # noqa: B905 - without the usage
+                    view[row, column] = number
+            for column in gone:
+                self._has[row, column] = False
+                for view, number in zip(self._inventory_figures, _NO_INVENTORY, strict=True):
+                    view[row, column] = number
+                self._count_used(row, column, 0)
+        for column, numbers in wanted.items():
+            self._count_used(row, column, numbers[-1])
+
+    def _count_used(self, row: int, column: int, amount: int) -> None:
+        """Store the used amount of an inventory in the database. Assumed claims are kept."""
+        at = row, column
+        self._view_figures[at] += amount - self._used_figures[at]
+        self._used_figures[at] = amount
 
     @contextmanager
     def filling(self) -> Iterator[None]:
@@ -150,9 +175,7 @@ class ProviderColumns:
             column = self._column.get(resource_class)
             if column is None:
                 column = self.column(resource_class)
-            at = row, column
-            self._view_figures[at] += amount - self._used_figures[at]
-            self._used_figures[at] = amount
+            self._count_used(row, column, amount)
         self._table = None
 
     def assume(self, uuid: str, resources: Mapping[str, int], sign: int) -> None:
@@ -246,6 +269,7 @@ class ProviderColumns:
             self._inventory = {name: column.copy(order="K") for name, column in self._inventory.items()}
             self._has = self._has.copy(order="K")
             self._shared = False
+            self._view_elements()
 
     def _insert(self, uuid: str, provider_id: int) -> int:
         """Insert an empty row for a provider, and return its index.
@@ -299,7 +323,12 @@ class ProviderColumns:
         self._has = _copied_into(np.zeros(shape, dtype=np.bool_, order="F"), self._has)
         self._used = _copied_into(_empty("used", shape), self._used)
         self._view_used = _copied_into(_empty("used", shape), self._view_used)
+        self._view_elements()
+
+    def _view_elements(self) -> None:
+        """Renew the memoryviews of the arrays: access to a single element takes half the time of array access."""
         self._used_figures, self._view_figures = self._used.data, self._view_used.data
+        self._inventory_figures = tuple(column.data for column in self._inventory.values())
 
     def _interned(self, names: Iterable[str]) -> frozenset[str]:
         if isinstance(names, tuple):  # during a load, many providers share one tuple
