@@ -11,8 +11,8 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db.core import tables as t
 from kilonova.db.core.transaction import Transaction
-from kilonova.db.provider_edits import Change, ProviderEdit, Vocabulary, advanced, edit, unless_changed
-from kilonova.db.provider_states import HeldInventory, ProviderState
+from kilonova.db.provider_edits import Change, ProviderEdit, advanced, edit, unless_changed
+from kilonova.db.provider_states import HeldInventory, ProviderState, Vocabulary
 from kilonova.errors import ConcurrentUpdate, Conflict, InvalidRequest, NotFound
 from kilonova.model.provider import Inventory, Provider
 

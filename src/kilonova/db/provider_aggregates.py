@@ -9,8 +9,8 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db.core import tables as t
 from kilonova.db.core.transaction import Transaction
-from kilonova.db.provider_edits import NEW, Change, ProviderEdit, Vocabulary, advanced, edit, unless_changed
-from kilonova.db.provider_states import ProviderState
+from kilonova.db.provider_edits import NEW, Change, ProviderEdit, advanced, edit, unless_changed
+from kilonova.db.provider_states import ProviderState, Vocabulary
 from kilonova.model.provider import Provider
 
 
@@ -21,8 +21,8 @@ def all_changed(uuids: Collection[str], *, guarded: bool = True) -> Change:
     change the generation.
     """
 
-    def change(state: ProviderState, _words: Vocabulary) -> ProviderState:
-        wanted = {uuid: state.aggregates.get(uuid, NEW) for uuid in uuids}
+    def change(state: ProviderState, words: Vocabulary) -> ProviderState:
+        wanted = {uuid: words.aggregate_ids.get(uuid, NEW) for uuid in uuids}
         return dataclasses.replace(advanced(state) if guarded else state, aggregates=wanted)
 
     return change
@@ -49,4 +49,5 @@ def replace(tx: Transaction, provider: Provider, uuids: Collection[str]) -> int:
 
     Raises: ConcurrentUpdate.
     """
-    return edit(tx, ProviderEdit(provider.uuid, unless_changed(provider.generation, all_changed(uuids)))).generation
+    change = unless_changed(provider.generation, all_changed(uuids))
+    return edit(tx, ProviderEdit(provider.uuid, change, aggregates=uuids)).generation

@@ -22,25 +22,9 @@ from kilonova.db.core import tables as t
 from kilonova.db.core.prepared import Prepared
 from kilonova.db.core.statements import ManyRows, insert_many, mapping
 from kilonova.db.core.transaction import BatchedWrite, Transaction, batched, only
-from kilonova.db.provider_states import INVENTORY_COLUMNS, ProviderState, inventory_values, name_taken
+from kilonova.db.provider_states import INVENTORY_COLUMNS, ProviderState, Vocabulary, inventory_values, name_taken
 from kilonova.errors import ConcurrentUpdate, Conflict, KilonovaError, NotFound
 from kilonova.model.vocabulary import Word
-
-
-@dataclass(frozen=True, slots=True)
-class Vocabulary:
-    """Ids of the resource classes and traits that edits use. ``traits``: name → stored trait."""
-
-    class_ids: Mapping[str, int]
-    trait_ids: Mapping[str, int]
-    traits: Mapping[str, Word]
-
-    def class_id(self, name: str) -> int:
-        """Return the id of a resource class. Raises: NotFound."""
-        if name not in self.class_ids:
-            raise NotFound(f"No such resource class {name}.", names=[name])
-        return self.class_ids[name]
-
 
 #: Placeholder id of an aggregate that is not stored yet.
 NEW = -1
@@ -53,13 +37,15 @@ Change = Callable[[ProviderState, Vocabulary], ProviderState]
 class ProviderEdit:
     """A request to change one provider.
 
-    ``classes``, ``traits``: names that ``change`` looks up. ``name``: the new name of the provider, if it changes.
+    ``classes``, ``traits``, ``aggregates``: names that ``change`` looks up. ``name``: the new name of the provider, if
+    it changes.
     """
 
     uuid: str
     change: Change
     classes: Collection[str] = ()
     traits: Collection[str] = ()
+    aggregates: Collection[str] = ()
     name: str | None = None
 
 
@@ -136,8 +122,13 @@ def store(tx: Transaction, changes: Sequence[tuple[ProviderState, ProviderState]
 
 
 def _edit_all(tx: Transaction, edits: Sequence[ProviderEdit]) -> Sequence[Edited | Exception]:
-    before = provider_states.by_uuid(tx.connection, {edit.uuid for edit in edits})
-    words = _vocabulary(tx, before.values(), edits)
+    before, words = provider_states.with_words(
+        tx.connection,
+        {edit.uuid for edit in edits},
+        classes={name for edit in edits for name in edit.classes},
+        traits={name for edit in edits for name in edit.traits},
+        aggregates={name for edit in edits for name in edit.aggregates},
+    )
     holders = _holders(tx, edits)
     after = dict(before)
     outcomes: list[Edited | Exception] = []
@@ -166,24 +157,6 @@ edit_batched: BatchedWrite[ProviderEdit, Edited] = batched(_edit_all)
 
 
 # --- parts ----------------------------------------------------------------------------------------------------------
-
-
-def _vocabulary(tx: Transaction, states: Iterable[ProviderState], edits: Sequence[ProviderEdit]) -> Vocabulary:
-    class_ids: dict[str, int] = {}
-    trait_ids: dict[str, int] = {}
-    traits: dict[str, Word] = {}
-    for state in states:
-        class_ids |= {name: held.class_id for name, held in state.inventories.items()}
-        trait_ids |= state.traits
-    classes = {name for edit in edits for name in edit.classes} - class_ids.keys()
-    if classes:
-        class_ids |= mapping(tx.connection, _CLASSES, names=list(classes))
-    named = {name for edit in edits for name in edit.traits}
-    if named:
-        for name, row_id, created_at, updated_at in _TRAITS.rows(tx.connection, names=list(named)):
-            trait_ids[name] = row_id
-            traits[name] = Word(name, created_at, updated_at)
-    return Vocabulary(class_ids, trait_ids, traits)
 
 
 def _holders(tx: Transaction, edits: Sequence[ProviderEdit]) -> dict[str, str]:
@@ -219,7 +192,7 @@ def _write_inventories(tx: Transaction, changes: Sequence[tuple[ProviderState, P
 
 
 def _aggregate_ids(tx: Transaction, changes: Iterable[tuple[ProviderState, ProviderState]]) -> dict[str, int]:
-    """Return uuid → id of the aggregates that providers join, creating missing ones."""
+    """Return uuid → id of the aggregates that providers join and that no edit looked up, creating missing ones."""
     wanted = {uuid for _, new in changes for uuid, row_id in new.aggregates.items() if row_id == NEW}
     if not wanted:
         return {}
@@ -267,15 +240,7 @@ _NOW = sa.bindparam("now", type_=t.Time)
 _PROVIDER, _INVENTORY = t.resource_providers.c, t.inventories.c
 _NAMES: sa.BindParameter[Any] = sa.bindparam("names", expanding=True)
 _GONE_FROM: sa.BindParameter[Any] = sa.bindparam("providers", expanding=True)
-_CLASSES = Prepared(
-    sa.select(t.resource_classes.c.name, t.resource_classes.c.id).where(t.resource_classes.c.name.in_(_NAMES))
-)
 _HOLDERS = Prepared(sa.select(_PROVIDER.name, _PROVIDER.uuid).where(_PROVIDER.name.in_(_NAMES)))
-_TRAITS = Prepared(
-    sa.select(t.traits.c.name, t.traits.c.id, t.traits.c.created_at, t.traits.c.updated_at).where(
-        t.traits.c.name.in_(_NAMES)
-    )
-)
 _AGGREGATES = Prepared(
     sa.select(t.placement_aggregates.c.uuid, t.placement_aggregates.c.id).where(
         t.placement_aggregates.c.uuid.in_(sa.bindparam("uuids", expanding=True))

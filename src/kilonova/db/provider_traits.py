@@ -9,8 +9,8 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db.core import tables as t
 from kilonova.db.core.transaction import Transaction
-from kilonova.db.provider_edits import Change, ProviderEdit, Vocabulary, advanced, edit, unless_changed
-from kilonova.db.provider_states import ProviderState
+from kilonova.db.provider_edits import Change, ProviderEdit, advanced, edit, unless_changed
+from kilonova.db.provider_states import ProviderState, Vocabulary
 from kilonova.errors import NotFound
 from kilonova.model.provider import Provider
 from kilonova.model.vocabulary import Word

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from kilonova.db import allocations, inventories, provider_edits, provider_states, providers, resource_classes
 from kilonova.db.allocations import ConsumerRequest
 from kilonova.db.core.transaction import Transaction
-from kilonova.db.provider_edits import Vocabulary, advanced
-from kilonova.db.provider_states import ProviderState
+from kilonova.db.provider_edits import advanced
+from kilonova.db.provider_states import ProviderState, Vocabulary
 from kilonova.errors import ConcurrentUpdate, NotFound
 from kilonova.model.provider import Inventory
 
@@ -35,7 +35,7 @@ def reshape(tx: Transaction, shapes: Sequence[ProviderShape], consumers: Sequenc
     for shape in shapes:
         _check_seen(shape, known.get(shape.uuid))
     names = {inventory.resource_class for shape in shapes for inventory in shape.inventories}
-    words = Vocabulary(resource_classes.ids(tx.connection, names), {}, {})
+    words = Vocabulary(resource_classes.ids(tx.connection, names))
     wanted = {shape.uuid: inventories.stored(known[shape.uuid], words, shape.inventories) for shape in shapes}
     with_both = [
         inventories.with_inventories(advanced(state, 2 if wanted[uuid] else 1), {**state.inventories, **wanted[uuid]})

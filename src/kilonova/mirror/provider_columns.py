@@ -20,7 +20,7 @@ _INVENTORY = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocat
 #: Order of an inventory's numbers in the change log.
 _FIGURES = (*_INVENTORY, "used")
 _DEFAULTS: Mapping[str, float] = {"min_unit": 1, "max_unit": 1, "step_size": 1, "allocation_ratio": 1.0}
-_NO_INVENTORY = tuple(_DEFAULTS.get(name, 0) for name in _INVENTORY)
+_NO_INVENTORY: tuple[Any, ...] = tuple(_DEFAULTS.get(name, 0) for name in _INVENTORY)
 _SLACK = 64
 _STORED_TOGETHER = 8_192
 

@@ -16,8 +16,8 @@ from kilonova.api.placement.resource_providers import (
 )
 from kilonova.api.placement.schemas import resource_providers as schemas
 from kilonova.db import provider_aggregates, providers
-from kilonova.db.provider_edits import ProviderEdit, Vocabulary
-from kilonova.db.provider_states import ProviderState
+from kilonova.db.provider_edits import ProviderEdit
+from kilonova.db.provider_states import ProviderState, Vocabulary
 
 _PATH = "/resource_providers/{uuid}/aggregates"
 RULES = (
@@ -52,7 +52,8 @@ def set_aggregates(ctx: Context, request: Request) -> Reply:
             require_generation(state.provider, body["resource_provider_generation"])
         return change(state, words)
 
-    return _reply(request, uuids, edit_provider(ctx, ProviderEdit(request.path["uuid"], checked)).generation)
+    edited = edit_provider(ctx, ProviderEdit(request.path["uuid"], checked, aggregates=uuids))
+    return _reply(request, uuids, edited.generation)
 
 
 def _reply(request: Request, uuids: Sequence[str], generation: int) -> Reply:

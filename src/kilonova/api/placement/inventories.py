@@ -19,8 +19,8 @@ from kilonova.api.placement.resource_providers import (
 from kilonova.api.placement.schemas import inventories as schemas
 from kilonova.api.typed_body import read_typed
 from kilonova.db import inventories
-from kilonova.db.provider_edits import Change, ProviderEdit, Vocabulary
-from kilonova.db.provider_states import ProviderState
+from kilonova.db.provider_edits import Change, ProviderEdit
+from kilonova.db.provider_states import ProviderState, Vocabulary
 from kilonova.errors import Conflict, InvalidRequest, NotFound
 from kilonova.model.provider import Inventory, Provider
 

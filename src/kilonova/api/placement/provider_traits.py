@@ -11,8 +11,8 @@ from kilonova.api.placement.resource_providers import edit_provider, find_provid
 from kilonova.api.placement.schemas import resource_providers as schemas
 from kilonova.api.placement.traits import changed_at
 from kilonova.db import provider_traits
-from kilonova.db.provider_edits import ProviderEdit, Vocabulary
-from kilonova.db.provider_states import ProviderState
+from kilonova.db.provider_edits import ProviderEdit
+from kilonova.db.provider_states import ProviderState, Vocabulary
 from kilonova.errors import InvalidRequest, NotFound
 from kilonova.model.vocabulary import Word
 

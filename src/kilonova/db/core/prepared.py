@@ -73,8 +73,8 @@ class Prepared:
             for each in dict.fromkeys(iterate(statement))
             if isinstance(each, sa.BindParameter) and each.expanding and each.required
         )
-        #: Backend → the converter of each result column; an empty tuple if no column needs a conversion.
-        self._columns: dict[str, tuple[_Convert | None, ...]] = {}
+        #: Backend → the result columns that need a conversion, with their converters.
+        self._columns: dict[str, tuple[tuple[int, _Convert], ...]] = {}
 
     def rows(self, connection: Connection, **parameters: Any) -> list[tuple[Any, ...]]:
         """Run the statement and return all rows."""
@@ -84,15 +84,7 @@ class Prepared:
         if columns is None:
             columns = self._columns[connection.dialect.name] = self._conversions(connection.dialect, cursor.description)
         cursor.close()
-        if not columns:
-            return list(found)
-        return [
-            tuple(
-                value if convert is None or value is None else convert(value)
-                for value, convert in zip(row, columns, strict=True)
-            )
-            for row in found
-        ]
+        return [_converted(row, columns) for row in found] if columns else list(found)
 
     def run(self, connection: Connection, **parameters: Any) -> int:
         """Run the statement and return the number of matched rows."""
@@ -103,6 +95,9 @@ class Prepared:
 
     def run_each(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
         """Run the statement once for each row of parameters; lists are not supported."""
+        if len(rows) == 1:  # psycopg needs another round trip for ``executemany``
+            self._run(connection, rows[0]).close()
+            return
         ready = self._made_ready(connection, rows[0])
         try:
             cursor = _driver(connection).cursor()
@@ -157,13 +152,13 @@ class Prepared:
             plain = tuple(each.parameter for each in arguments if each.parameter)
         return _Ready(state.statement, tuple(arguments), compiled.positional, plain)
 
-    def _conversions(self, dialect: sa.Dialect, described: Sequence[Any]) -> tuple[_Convert | None, ...]:
+    def _conversions(self, dialect: sa.Dialect, described: Sequence[Any]) -> tuple[tuple[int, _Convert], ...]:
         wanted = getattr(self._statement, "selected_columns", ())
-        found = tuple(
+        found = [
             column.type.dialect_impl(dialect).result_processor(dialect, about[1])
             for column, about in zip(wanted, described, strict=False)
-        )
-        return found if any(found) else ()
+        ]
+        return tuple((index, convert) for index, convert in enumerate(found) if convert is not None)
 
 
 class PreparedInsert:
@@ -193,6 +188,17 @@ class PreparedInsert:
         return Prepared(
             sa.insert(self._table).values({name: sa.bindparam(name, type_=kind) for name, kind in kinds.items()})
         )
+
+
+def _converted(row: tuple[Any, ...], columns: Sequence[tuple[int, _Convert]]) -> tuple[Any, ...]:
+    """Return the row with the values of these columns converted; NULL stays None."""
+    values: list[Any] | None = None
+    for index, convert in columns:
+        if (value := row[index]) is not None:
+            if values is None:
+                values = list(row)
+            values[index] = convert(value)
+    return row if values is None else tuple(values)
 
 
 def _filled(count: int) -> int:
