@@ -155,10 +155,12 @@ def _states(rows: Collection[Any]) -> tuple[dict[str, ProviderState], Vocabulary
     aggregate_ids: dict[str, int] = {}
     words: dict[str, Word] = {}
     for row in rows:
-        kind, provider_id, name, row_id = row[:4]
+        kind = row[0]
         if kind == _HAS_TRAIT:  # most rows
-            links[provider_id][0][name] = trait_ids[name] = row_id
-        elif kind == _HAS_AGGREGATE:
+            links[row[1]][0][row[2]] = row[3]
+            continue
+        provider_id, name, row_id = row[1:4]
+        if kind == _HAS_AGGREGATE:
             links[provider_id][1][name] = aggregate_ids[name] = row_id
         elif kind == _PROVIDER:
             if provider_id not in states:
