@@ -145,6 +145,7 @@ _INLINE = {"vcpus": 99, "ram": 1, "extra_specs": {"a": "b"}}
 _FLAVOR = {"name": "taken", "ram": 1, "vcpus": 1, "disk": 0, "id": "taken"}
 _RIGHT_FOR = {
     ("POST", "/flavors"): ({"flavor": _FLAVOR},),
+    ("POST", "/v1/capacity"): ({"flavors": ["1", {"name": "big", **_INLINE}], "image": IMAGE, "group": "@group"}, {}),
     ("POST", "/v1/explain"): (_QUESTION, {"flavor": _INLINE, "image": {"properties": {"a": "b"}}, "group": "@group"}),
     ("PUT", "/resource_providers/{uuid}/inventories"): (_INVENTORIES,),
     ("PUT", "/allocations/{consumer_uuid}"): (_CLAIM,),

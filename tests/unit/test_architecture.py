@@ -35,6 +35,7 @@ ALLOWED: dict[str, set[str]] = {
     "model": set(),
     "placement": {"model", "errors"},
     "scheduler": {"model", "placement", "errors"},
+    "planning": {"model", "placement", "scheduler", "errors"},
     "guest_metadata": {"model"},
     "scenario": {"model", "scheduler", "errors"},
     "config": {"logs", "messaging", "model", "placement", "scheduler", "errors"},
@@ -60,7 +61,7 @@ ALLOWED: dict[str, set[str]] = {
     "api": {
         "claims", "conductor", "config", "db", "deadline", "errors", "guest_metadata", "identifiers", "identity",
         "images", "logs", "metrics", "mirror", "model", "network", "notifications", "periodic", "placement",
-        "scheduler", "wsgi_keys",
+        "planning", "scheduler", "wsgi_keys",
     },
     "cli": {
         "api", "claims", "clock", "bundled_services", "compute", "conductor", "config", "console_proxy", "db", "errors",
@@ -77,7 +78,7 @@ HARMLESS = {
     "fractions", "functools", "heapq", "inspect", "ipaddress", "itertools", "json", "math", "numpy", "operator",
     "os_resource_classes", "os_traits", "re", "string", "types", "typing",
 }  # fmt: skip
-PURE = {"model", "placement", "scheduler"}
+PURE = {"model", "placement", "planning", "scheduler"}
 
 #: Third-party packages that only some may know.
 OWNERS: dict[str, set[str]] = {

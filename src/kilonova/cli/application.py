@@ -34,6 +34,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
     "Why servers are where they are": {
         "explain": "kilonova.cli.commands.explain:explain",
         "whatif": "kilonova.cli.commands.whatif:whatif",
+        "capacity": "kilonova.cli.commands.capacity:capacity",
         "audit": "kilonova.cli.commands.audit:app",
     },
     "Look after a cloud": {

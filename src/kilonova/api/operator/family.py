@@ -8,6 +8,7 @@ from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
 from kilonova.api.nova_style import NovaStyle, read_json
 from kilonova.api.operator import (
+    capacity,
     decisions,
     explain,
     health,
@@ -25,6 +26,7 @@ from kilonova.api.operator import (
 
 VERSION = Version(1, 0)
 RESOURCES = (
+    capacity,
     decisions,
     explain,
     health,

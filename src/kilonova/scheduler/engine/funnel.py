@@ -307,19 +307,19 @@ def _placement(
 
 
 def _room_steps(hosts: HostTable, query: ResourceQuery, still_in: Callable[[], BoolArray]) -> Iterator[Step]:
-    """Yield the verdicts of :func:`_resources`. Hosts that satisfy the whole fallback query pass every verdict."""
-    steps = _resources(hosts, query, still_in)
+    """Yield the verdicts of :func:`resource_steps`. Hosts that satisfy the whole fallback query pass every verdict."""
+    steps = resource_steps(hosts, query, still_in)
     if query.fallback is None:
         yield from steps
         return
     otherwise = hosts.all_hosts
-    for step in _resources(hosts, _fallback(query, query.fallback), still_in):
+    for step in resource_steps(hosts, fallback_query(query, query.fallback), still_in):
         otherwise = otherwise & step.mask
     for step in steps:
         yield step._replace(mask=step.mask | otherwise, judge=LaterPlacement(step.rule, step.reason, query))
 
 
-def _fallback(query: ResourceQuery, fallback: ResourceQuery) -> ResourceQuery:
+def fallback_query(query: ResourceQuery, fallback: ResourceQuery) -> ResourceQuery:
     """Return the fallback query: the resources and traits of ``fallback`` with the other conditions of ``query``."""
     return replace(
         query,
@@ -332,7 +332,7 @@ def _fallback(query: ResourceQuery, fallback: ResourceQuery) -> ResourceQuery:
     )
 
 
-def _resources(hosts: HostTable, query: ResourceQuery, still_in: Callable[[], BoolArray]) -> Iterator[Step]:
+def resource_steps(hosts: HostTable, query: ResourceQuery, still_in: Callable[[], BoolArray]) -> Iterator[Step]:
     """Yield a verdict on each resource and each trait of the query.
 
     If the query needs a search in provider trees, one common verdict covers all resources and traits.
@@ -390,7 +390,7 @@ def allotment_at(hosts: HostTable, query: ResourceQuery, row: int) -> Allotment:
     """
     alternatives = [query]
     if query.fallback is not None:
-        alternatives.append(_fallback(query, query.fallback))
+        alternatives.append(fallback_query(query, query.fallback))
     for each in alternatives:
         if needs_trees(hosts, each):
             found = allotment_from_tree(hosts, each, row)
@@ -403,7 +403,7 @@ def allotment_at(hosts: HostTable, query: ResourceQuery, row: int) -> Allotment:
 
 def _fits(hosts: HostTable, query: ResourceQuery, row: int) -> bool:
     alive = hosts.all_hosts
-    return all(step.mask[row] for step in _resources(hosts, query, lambda: alive))
+    return all(step.mask[row] for step in resource_steps(hosts, query, lambda: alive))
 
 
 def has_room(hosts: HostTable, resource_class: str, amount: int) -> BoolArray:

@@ -5,14 +5,14 @@ from kilonova.api.schemas.types import MAX_INTEGER, JSONDict
 from kilonova.api.validation import Schemas
 
 MOST_SERVERS = 1000
-_TEXT: JSONDict = {"type": "string", "minLength": 1, "maxLength": 255}
+TEXT: JSONDict = {"type": "string", "minLength": 1, "maxLength": 255}
 _TEXTS: JSONDict = {"type": "object", "additionalProperties": {"type": "string", "maxLength": 1024}}
 _AMOUNT: JSONDict = {"type": "integer", "minimum": 0, "maximum": MAX_INTEGER}
 _LEAST_ONE: JSONDict = {**_AMOUNT, "minimum": 1}
-_FLAVOR: JSONDict = {
+FLAVOR: JSONDict = {
     "type": "object",
     "properties": {
-        "name": _TEXT,
+        "name": TEXT,
         "vcpus": _LEAST_ONE,
         "ram": _LEAST_ONE,
         "disk": _AMOUNT,
@@ -23,12 +23,12 @@ _FLAVOR: JSONDict = {
     "required": ["vcpus", "ram"],
     "additionalProperties": False,
 }
-_IMAGE: JSONDict = {
+IMAGE: JSONDict = {
     "type": "object",
-    "properties": {"id": _TEXT, "name": _TEXT, "properties": _TEXTS},
+    "properties": {"id": TEXT, "name": TEXT, "properties": _TEXTS},
     "additionalProperties": False,
 }
-_HINTS: JSONDict = {
+HINTS: JSONDict = {
     "type": "object",
     "additionalProperties": {
         "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
@@ -39,12 +39,12 @@ EXPLAIN = Schemas(
         (1, 0): {
             "type": "object",
             "properties": {
-                "flavor": {"anyOf": [_TEXT, _FLAVOR]},
-                "image": {"anyOf": [_TEXT, _IMAGE, {"type": "null"}]},
-                "availability_zone": {"anyOf": [_TEXT, {"type": "null"}]},
-                "hints": _HINTS,
-                "group": {"anyOf": [_TEXT, {"type": "null"}]},
-                "project_id": _TEXT,
+                "flavor": {"anyOf": [TEXT, FLAVOR]},
+                "image": {"anyOf": [TEXT, IMAGE, {"type": "null"}]},
+                "availability_zone": {"anyOf": [TEXT, {"type": "null"}]},
+                "hints": HINTS,
+                "group": {"anyOf": [TEXT, {"type": "null"}]},
+                "project_id": TEXT,
                 "count": {"type": "integer", "minimum": 1, "maximum": MOST_SERVERS},
             },
             "required": ["flavor"],

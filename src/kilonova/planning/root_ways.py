@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ways in which hosts can serve a Placement query from their root providers, with the room that is left for each.
+
+A query with a fallback (pinned CPUs as PCPU, or else as VCPU) has two ways; all other queries have one.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from kilonova.model.request_spec import ResourceQuery
+from kilonova.placement.capacity import most_used
+from kilonova.scheduler.engine.funnel import LaterRoom, fallback_query, resource_steps
+from kilonova.scheduler.engine.provider_trees import needs_trees
+from kilonova.scheduler.host_table import BoolArray, HostTable, IntArray
+
+UNLIMITED = np.iinfo(np.int64).max
+"""Number of servers for which there is room on a host if the query requests no resources."""
+
+
+@dataclass(frozen=True, slots=True)
+class RootWay:
+    """One way to serve a query.
+
+    ``allowed``: the hosts whose traits allow it. ``most``: column → the largest usage at which one more server fits.
+    ``amounts``: column → amount that a server takes.
+    Shapes: ``allowed`` (H,), values of ``most`` (H,).
+    """
+
+    allowed: BoolArray
+    most: Mapping[int, IntArray]
+    amounts: Mapping[int, int]
+
+    @classmethod
+    def of(cls, hosts: HostTable, query: ResourceQuery) -> "RootWay":
+        every = hosts.all_hosts
+        allowed = every
+        for step in resource_steps(hosts, query, lambda: every):
+            if not isinstance(step.judge, LaterRoom):
+                allowed = allowed & step.mask
+        amounts: dict[int, int] = {}
+        for name, amount in query.totals.items():
+            column = hosts.column(name)
+            if column is not None and amount:
+                amounts[column] = amount
+            elif amount:
+                allowed = np.zeros(len(hosts), dtype=np.bool_)
+        return cls(allowed, {column: most_used(hosts, column, amount) for column, amount in amounts.items()}, amounts)
+
+    def has_room(self, hosts: HostTable) -> BoolArray:
+        """Return the hosts with room for one more server. Shapes: → (H,)."""
+        room = self.allowed
+        for column, most in self.most.items():
+            room = room & (hosts.used[:, column] <= most)
+        return room
+
+    def room(self, hosts: HostTable) -> IntArray:
+        """Return the number of further servers for which each host has room. Shapes: → (H,)."""
+        room = np.where(self.allowed, UNLIMITED, 0)
+        for column, most in self.most.items():
+            more = (most - hosts.used[:, column]) // self.amounts[column] + 1
+            room = np.minimum(room, np.maximum(more, 0))
+        return room
+
+    def take(self, hosts: HostTable, servers: IntArray | BoolArray) -> None:
+        """Add the usage of ``servers`` more servers on each host. Shapes: ``servers`` (H,)."""
+        for column, amount in self.amounts.items():
+            hosts.used[:, column] += amount * servers
+
+
+def root_ways(hosts: HostTable, query: ResourceQuery) -> tuple[RootWay, ...] | None:
+    """Return the ways in the order in which the scheduler tries them; None if the query needs other providers."""
+    queries = [query] if query.fallback is None else [query, fallback_query(query, query.fallback)]
+    if any(needs_trees(hosts, each) for each in queries):
+        return None
+    return tuple(RootWay.of(hosts, each) for each in queries)
