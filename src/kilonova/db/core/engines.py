@@ -49,6 +49,9 @@ _MARGIN_S = 5.0
 _POOL_S = 10
 #: Busy timeouts of SQLite, in seconds. A reader has to wait only while SQLite recovers the file after a crash.
 _READER_BUSY_S, _WRITER_BUSY_S = 5, 30
+#: Number of prepared statements that the writer's connection keeps; the drivers' defaults, 128 of SQLite and 100 of
+#: psycopg, are fewer than the statements of a process that builds, moves and deletes servers.
+_WRITERS_STATEMENTS = 1_000
 
 #: Options of every engine. Errors quote a statement without its values, which are long and are data of projects.
 _ALL_ENGINES: Mapping[str, Any] = {
@@ -131,7 +134,8 @@ def open_engines(url: URL, longest_read_s: float | None, response_timeout_s: flo
             readers = _sqlite(url, "BEGIN", _READER_BUSY_S, pool_size=8, max_overflow=16)
             # SQLite writes a statement journal for each statement that changes many pages, which is faster in memory
             # than in a file. Readers keep their temporary data in files, because their sorts may be large.
-            writer = _sqlite(url, "BEGIN IMMEDIATE", _WRITER_BUSY_S, "temp_store=MEMORY", pool_size=1, max_overflow=1)
+            once = {"pool_size": 1, "max_overflow": 1, "statements": _WRITERS_STATEMENTS}
+            writer = _sqlite(url, "BEGIN IMMEDIATE", _WRITER_BUSY_S, "temp_store=MEMORY", **once)
             return Engines(readers, readers, writer, NoWatch())
         return _server(url, longest_read_s, response_timeout_s)
     except (ModuleNotFoundError, sa.exc.NoSuchModuleError) as error:
@@ -258,6 +262,7 @@ def _server(url: URL, longest_read_s: float | None, response_timeout_s: float) -
     @event.listens_for(writer, "connect")
     def _configure(connection: Any, _record: Any) -> None:
         if is_postgresql:
+            connection.prepared_max = _WRITERS_STATEMENTS
             # The writer finds rows by their keys. With sequential scans enabled, a plan that was cached while a table
             # was small would keep its sequential scan when the table is large, until the next ANALYZE.
             orders = [
@@ -287,7 +292,7 @@ def _tell(connection: Any, orders: Iterable[str]) -> None:
     connection.commit()
 
 
-def _sqlite(url: URL, begin: str, busy_s: int, *pragmas: str, **pool: int) -> Engine:
+def _sqlite(url: URL, begin: str, busy_s: int, *pragmas: str, statements: int = 128, **pool: int) -> Engine:
     if url.database in {None, "", ":memory:"}:
         raise ConfigurationError(
             "[database] connection must name a file: an SQLite database in memory cannot be shared."
@@ -296,7 +301,7 @@ def _sqlite(url: URL, begin: str, busy_s: int, *pragmas: str, **pool: int) -> En
     engine = sa.create_engine(
         url,
         poolclass=sa.pool.QueuePool,
-        connect_args={"check_same_thread": False, "timeout": busy_s},
+        connect_args={"check_same_thread": False, "timeout": busy_s, "cached_statements": statements},
         **_ALL_ENGINES,
         **pool,
     )
