@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loads packages that services import at their start, but seldom use, when an attribute of one is used.
 
-Keystone imports pysaml2, and Glance imports openstacksdk. A cloud of ``kilonova up`` uses neither, unless its operator
-configures federation or limits in Keystone, and loading them takes a quarter of the start.
+Keystone imports pysaml2, and Glance imports openstacksdk and libraries for signatures of images. Few clouds of
+``kilonova up`` use them, and loading them takes a quarter of the start.
+
+A module must not be deferred if a module of its own imports names from it while it is loaded.
 """
 
 import sys

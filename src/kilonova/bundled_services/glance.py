@@ -22,12 +22,14 @@ from kilonova.lasting import made_to_last
 from kilonova.server.limits import Limits
 
 _TRANSFERS = 16  # maximum number of concurrent uploads and downloads
+# transport_url: Glance sends no notifications; the driver of the default URL would load an AMQP library.
 _CONF = """\
 # Written at every start by `kilonova up`.
 [DEFAULT]
 use_stderr = true
 default_log_levels = stevedore=CRITICAL,os_brick=CRITICAL,oslo_policy=WARNING
 enabled_backends = fs:file
+transport_url = fake://
 worker_self_reference_url = {url}
 
 [database]
@@ -87,7 +89,7 @@ def _is_image_data(method: str, path: str) -> bool:
 
 def prepare(settings: GlanceSettings) -> Callable[..., Any]:
     """Create or update Glance's data folder from the settings, and return Glance's WSGI application."""
-    deferred_modules.defer(("openstack",))
+    deferred_modules.defer(("openstack", "castellan", "cursive"))
     deferred_modules.make_unavailable("eventlet")
     folder = Path(settings.folder)
     for name in ("images", "staging", "tasks", "locks"):

@@ -114,7 +114,7 @@ def prepare(settings: KeystoneSettings) -> Callable[..., Any]:
 
 def _spare_imports() -> None:
     """Keep Keystone from importing what it does not use: the WSGI application runs no service of oslo.service."""
-    deferred_modules.defer(("saml2",))
+    deferred_modules.defer(("saml2", "keystoneclient"))
     deferred_modules.make_unavailable("eventlet")
     from oslo_service import backend  # noqa: PLC0415 - of the bundled service
 
