@@ -7,7 +7,7 @@ the zone of an aggregate.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import sqlalchemy as sa
@@ -33,6 +33,16 @@ _ZONE = Prepared(
     .where(t.aggregate_hosts.c.host == sa.bindparam("host"), t.aggregate_metadata.c.key == sa.literal(ZONE_KEY))
     .order_by(t.aggregate_hosts.c.id)
 )
+_ZONES = (
+    sa.select(t.aggregate_hosts.c.host, t.aggregate_hosts.c.aggregate_id, t.aggregate_metadata.c.value)
+    .join(
+        t.aggregate_metadata,
+        (t.aggregate_metadata.c.aggregate_id == t.aggregate_hosts.c.aggregate_id)
+        & (t.aggregate_metadata.c.key == sa.literal(ZONE_KEY)),
+    )
+    .order_by(t.aggregate_hosts.c.id)
+)
+_ZONES_OF_HOSTS = Prepared(_ZONES.where(t.aggregate_hosts.c.host.in_(sa.bindparam("hosts", expanding=True))))
 
 # --- reading ----------------------------------------------------------------------------------------------------------
 
@@ -254,13 +264,9 @@ def _zones(
     connection: Connection, *, without: int | None = None, hosts: Collection[str] | None = None
 ) -> dict[str, tuple[int, str]]:
     """Return host → (aggregate id, zone) for all hosts, or only for ``hosts``; leave out the aggregate ``without``."""
-    member, data = t.aggregate_hosts.c, t.aggregate_metadata.c
-    joined = sa.select(member.host, member.aggregate_id, data.value).join(
-        t.aggregate_metadata, (data.aggregate_id == member.aggregate_id) & (data.key == ZONE_KEY)
-    )
-    if hosts is not None:
-        joined = joined.where(member.host.in_(list(hosts)))
-    found = heeding(connection.execute(joined.order_by(member.id)))
+    rows: Iterable[Any]
+    rows = connection.execute(_ZONES) if hosts is None else _ZONES_OF_HOSTS.rows(connection, hosts=list(hosts))
+    found = heeding(rows)
     return {host: (key, zone) for host, key, zone in found if key != without}
 
 

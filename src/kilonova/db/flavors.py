@@ -2,7 +2,7 @@
 """Flavors, their extra specs, and the projects that may use private flavors."""
 
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db.core import tables as t
+from kilonova.db.core.prepared import Prepared
 from kilonova.db.core.transaction import Transaction
 from kilonova.deadline import heeding
 from kilonova.errors import Conflict, NotFound
@@ -18,9 +19,10 @@ from kilonova.model.flavor import Flavor
 
 #: Size of the cache of parsed flavors of servers.
 _REMEMBERED = 1_000
-_GET = sa.select(t.flavors).where(t.flavors.c.flavor_id == sa.bindparam("flavor_id"))
+_GET = Prepared(sa.select(t.flavors).where(t.flavors.c.flavor_id == sa.bindparam("flavor_id")))
+_COLUMNS = tuple(t.flavors.c.keys())
 _SPECS = sa.select(t.flavor_extra_specs).order_by(t.flavor_extra_specs.c.key)
-_SPECS_OF_ONE = _SPECS.where(t.flavor_extra_specs.c.flavor_id == sa.bindparam("id"))
+_SPECS_OF_ONE = Prepared(_SPECS.where(t.flavor_extra_specs.c.flavor_id == sa.bindparam("id")))
 
 
 def create(tx: Transaction, flavor: Flavor) -> Flavor:
@@ -58,10 +60,10 @@ def delete(tx: Transaction, flavor_id: str) -> None:
 
 def get(connection: Connection, flavor_id: str) -> Flavor:
     """Return a flavor by its public id. Raises: NotFound."""
-    row = connection.execute(_GET, {"flavor_id": flavor_id}).mappings().first()
-    if row is None:
+    rows = _GET.rows(connection, flavor_id=flavor_id)
+    if not rows:
         raise NotFound(f"Flavor {flavor_id} could not be found.")
-    return _flavors(connection, [row])[0]
+    return _flavors(connection, [dict(zip(_COLUMNS, rows[0], strict=True))])[0]
 
 
 def list_visible(
@@ -176,7 +178,9 @@ def _row_id(connection: Connection, flavor_id: str) -> int:
 
 def _flavors(connection: Connection, rows: Sequence[Mapping[Any, Any]]) -> tuple[Flavor, ...]:
     specs: dict[int, dict[str, str]] = {row["id"]: {} for row in rows}
-    found = connection.execute(_SPECS_OF_ONE, {"id": rows[0]["id"]}) if len(rows) == 1 else connection.execute(_SPECS)
+    found: Iterable[Any] = (
+        _SPECS_OF_ONE.rows(connection, id=rows[0]["id"]) if len(rows) == 1 else connection.execute(_SPECS)
+    )
     for flavor_id, key, value in heeding(found):
         if flavor_id in specs:
             specs[flavor_id][key] = value

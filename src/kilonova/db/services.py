@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Services by host: their rows, and the state that operators set (disabled, forced down)."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -10,6 +10,7 @@ from sqlalchemy.engine import Connection
 from kilonova.db import aggregates, compute_nodes, host_agents, moves, node_reports, server_migrations
 from kilonova.db.change_log.changes import LoggedService
 from kilonova.db.core import tables as t
+from kilonova.db.core.prepared import Prepared
 from kilonova.db.core.statements import insert_many
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.mirror_source import epoch
@@ -35,6 +36,10 @@ _WITH_PROCESS = sa.select(t.services, _P.up, _P.last_seen_at).select_from(
         t.host_agents, sa.and_(t.host_agents.c.host == t.services.c.host, t.services.c.binary == COMPUTE)
     ).outerjoin(t.processes, _P.uuid == t.host_agents.c.process)
 )
+_COMPUTES_OF = Prepared(
+    _WITH_PROCESS.where(t.services.c.host.in_(sa.bindparam("hosts", expanding=True)), t.services.c.binary == COMPUTE)
+)
+_COLUMNS = tuple(_WITH_PROCESS.selected_columns.keys())
 
 
 class _Unset:
@@ -98,8 +103,9 @@ def find_by_host(connection: Connection, host: str, binary: str = COMPUTE) -> Se
 
 def computes_of(connection: Connection, hosts: Collection[str]) -> dict[str, Service]:
     """Return host → compute service, for the hosts among ``hosts`` that have one."""
-    wanted = _WITH_PROCESS.where(t.services.c.host.in_(list(hosts)), t.services.c.binary == COMPUTE)
-    return {service.host: service for service in _read(connection, wanted)}
+    rows = _COMPUTES_OF.rows(connection, hosts=list(hosts))
+    found = _services(connection, [dict(zip(_COLUMNS, row, strict=True)) for row in heeding(rows)])
+    return {service.host: service for service in found}
 
 
 def list_all(
@@ -261,7 +267,11 @@ def _one(connection: Connection, condition: sa.ColumnElement[bool], missing: str
 
 def _read(connection: Connection, statement: sa.Select[Any]) -> tuple[Service, ...]:
     """Return services with the state of the processes that run them."""
-    rows = tuple(heeding(connection.execute(statement).mappings()))
+    return _services(connection, tuple(heeding(connection.execute(statement).mappings())))
+
+
+def _services(connection: Connection, rows: Sequence[Mapping[Any, Any]]) -> tuple[Service, ...]:
+    """Return the services of rows of ``_WITH_PROCESS``."""
     machines = host_agents.machines(connection) if any(row["binary"] != COMPUTE for row in rows) else {}
     found = []
     for row in rows:
