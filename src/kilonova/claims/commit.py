@@ -8,6 +8,9 @@ is only read, because a transaction that changes it holds the lock of all writer
 
 The changes of all bundles are summed per row and written by a few set-based statements. If any guard fails, the
 savepoint is rolled back and the batch is bisected, down to single bundles. The order of the bundles is kept.
+
+The statements of builds without devices and groups are sent in one round trip where the database can (PostgreSQL); the
+guards are then evaluated after the last statement, in the same order.
 """
 
 from collections import defaultdict
@@ -16,12 +19,14 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
+from kilonova.claims.building import Building
 from kilonova.claims.placing import Claim, FallsShort, Placing
 from kilonova.db import allocations, group_guards, host_devices, instance_actions, inventory_use, workflows
 from kilonova.db.core import tables as t
 from kilonova.db.core.transaction import Transaction, batched
 from kilonova.db.host_devices import Taking
 from kilonova.db.providers import log_usage, touch
+from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import ClaimLost
 
 
@@ -53,6 +58,15 @@ def _refusal(error: Exception) -> Outcome | BaseException:
 
 def _write(tx: Transaction, bundles: Sequence[Bundle]) -> Sequence[Outcome]:
     claims = [claim for bundle in bundles for claim in bundle.claims]
+    if all(isinstance(claim.placing, Building) and not claim.devices and claim.group_uuid is None for claim in claims):
+        with tx.together():
+            _write_claims(tx, bundles, claims)
+    else:
+        _write_claims(tx, bundles, claims)
+    return [None] * len(bundles)
+
+
+def _write_claims(tx: Transaction, bundles: Sequence[Bundle], claims: Sequence[Claim]) -> None:
     placings = _by_placing(claims)
     for placing, some in placings:
         placing.take(tx, some)
@@ -72,7 +86,6 @@ def _write(tx: Transaction, bundles: Sequence[Bundle]) -> Sequence[Outcome]:
     allocations.allocate(tx, uses)
     tx.claims.extend(claim.claim_id for claim in claims)
     log_usage(tx, _providers(claims))
-    return [None] * len(bundles)
 
 
 def _by_placing(claims: Sequence[Claim]) -> list[tuple[type[Placing], list[Claim]]]:
@@ -93,9 +106,14 @@ def _use_inventories(tx: Transaction, claims: Sequence[Claim]) -> None:
         for provider_id, amounts in claim.allocations.items():
             for class_id, amount in amounts.items():
                 wanted[provider_id, class_id] += amount
-    if not inventory_use.change(tx, wanted):
-        raise FallsShort("a host is full")
+    fits = inventory_use.send_change(tx, wanted)
+    tx.then(lambda: _require_room(fits()))
     touch(tx, _providers(claims))
+
+
+def _require_room(fits: bool) -> None:
+    if not fits:
+        raise FallsShort("a host is full")
 
 
 def _providers(claims: Sequence[Claim]) -> set[int]:
@@ -125,7 +143,12 @@ def _join_groups(tx: Transaction, claims: Sequence[Claim]) -> None:
 
 def _journal(tx: Transaction, bundles: Sequence[Bundle]) -> None:
     rows = [(claim.workflow, bundle.owner) for bundle in bundles for claim in bundle.claims]
-    if workflows.moved(tx, rows) == len(rows):
+    sent = workflows.send_moves(tx, rows)
+    tx.then(lambda: _require_journal(tx, rows, sent.count()))
+
+
+def _require_journal(tx: Transaction, rows: Sequence[tuple[WorkflowRow, str]], moved_rows: int) -> None:
+    if moved_rows == len(rows):
         return
     columns = t.workflows.c
     owners = {owner for _, owner in rows}

@@ -10,6 +10,7 @@ from kilonova.claims.placing import Claim, FallsShort, require_isolation
 from kilonova.db import consumers, isolation_guard
 from kilonova.db.consumers import INSTANCE, Consumer
 from kilonova.db.core import tables as t
+from kilonova.db.core.prepared import Sent
 from kilonova.db.core.statements import ManyRows, mapping
 from kilonova.db.core.transaction import Transaction
 from kilonova.model.instance import TaskState, VmState
@@ -56,7 +57,11 @@ class FirstHost:
 
         Raises: FallsShort, with the instances that no longer wait for a host.
         """
-        if self._write(tx, claims) == len(claims):
+        sent = self._send(tx, claims)
+        tx.then(lambda: self._check(tx, claims, sum(each.count() for each in sent)))
+
+    def _check(self, tx: Transaction, claims: Sequence[Claim], written: int) -> None:
+        if written == len(claims):
             return
         require_isolation(tx, claims)
         # This transaction's own UPDATE has already set the next task state of waiting instances.
@@ -70,8 +75,8 @@ class FirstHost:
         gone = frozenset(uuid for uuid, task in expected.items() if present.get(uuid) != task)
         raise FallsShort("a server was deleted or changed", gone)
 
-    def _write(self, tx: Transaction, claims: Sequence[Claim]) -> int:
-        """Write the hosts of the instances that still wait for one; return the number of these instances.
+    def _send(self, tx: Transaction, claims: Sequence[Claim]) -> list[Sent]:
+        """Write the hosts of the instances that still wait for one.
 
         Claims with the same new task state share one statement; most claims have the same one.
         """
@@ -84,7 +89,7 @@ class FirstHost:
                 "isolation": claim.isolation_version,
             }
             rows[claim.shown_after(self._task)].append(row)
-        return sum(self._place.run(tx, some, shown=shown, now=tx.now) for shown, some in rows.items())
+        return [self._place.send(tx, some, shown=shown, now=tx.now) for shown, some in rows.items()]
 
 
 def add_consumers(tx: Transaction, claims: Sequence[Claim]) -> None:

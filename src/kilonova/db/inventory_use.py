@@ -4,7 +4,7 @@
 The guard is a condition of the UPDATE of each row, so no interleaving of transactions can exceed a capacity.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import sqlalchemy as sa
 
@@ -37,9 +37,17 @@ def change(tx: Transaction, amounts: Mapping[InventoryKey, int]) -> bool:
     changed nevertheless, so the caller must roll back unless all amounts are negative. Rows are updated in sorted order
     to avoid deadlocks.
     """
+    return send_change(tx, amounts)()
+
+
+def send_change(tx: Transaction, amounts: Mapping[InventoryKey, int]) -> Callable[[], bool]:
+    """Send the statement of :func:`change`, and return a function for the answer."""
     rows = [
         {"provider": provider_id, "class_id": class_id, "amount": amount}
         for (provider_id, class_id), amount in sorted(amounts.items())
         if amount
     ]
-    return _CHANGE.run(tx, rows) == len(rows)
+    if not rows:
+        return lambda: True
+    sent = _CHANGE.send(tx, rows)
+    return lambda: sent.count() == len(rows)

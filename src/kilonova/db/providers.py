@@ -5,7 +5,7 @@ A provider's generation is incremented once per committed request that changes i
 than the present one is refused (:func:`kilonova.db.provider_edits.unless_changed`).
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -308,8 +308,13 @@ def log_usage(tx: Transaction, provider_ids: Collection[int]) -> None:
     """Log generation and usage of providers whose allocations changed, by one query."""
     if not provider_ids:
         return
+    sent = _USAGES.send(tx.connection, ids=list(provider_ids))
+    tx.then(lambda: _log_usages(tx, sent.rows()))
+
+
+def _log_usages(tx: Transaction, rows: Iterable[tuple[Any, ...]]) -> None:
     usages: dict[tuple[str, int], dict[str, int]] = {}
-    for uuid, generation, name, used in _USAGES.rows(tx.connection, ids=list(provider_ids)):
+    for uuid, generation, name, used in rows:
         usage = usages.setdefault((uuid, generation), {})
         if name is not None:
             usage[name] = used

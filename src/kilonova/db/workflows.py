@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db.core import tables as t
-from kilonova.db.core.prepared import Prepared, PreparedInsert
+from kilonova.db.core.prepared import Prepared, PreparedInsert, Sent
 from kilonova.db.core.statements import ManyRows
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.host_agents import alive
@@ -134,11 +134,16 @@ def move_all(tx: Transaction, workflows: Sequence[tuple[WorkflowRow, str]]) -> N
 
 def moved(tx: Transaction, workflows: Sequence[tuple[WorkflowRow, str]]) -> int:
     """Store the next states of those workflows whose owner and version are unchanged; return the number of these."""
+    return send_moves(tx, workflows).count() if workflows else 0
+
+
+def send_moves(tx: Transaction, workflows: Sequence[tuple[WorkflowRow, str]]) -> Sent:
+    """Send the statement of :func:`moved` for at least one workflow."""
     rows = [
         {name: getattr(workflow, name) for name in ("uuid", "version", *_CHANGING)} | {"owner": owner}
         for workflow, owner in workflows
     ]
-    return _MOVE.run(tx, rows, now=tx.now)
+    return _MOVE.send(tx, rows, now=tx.now)
 
 
 def finish(tx: Transaction, workflow: WorkflowRow, owner: str) -> None:

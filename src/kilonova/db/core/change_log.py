@@ -56,12 +56,11 @@ def time_of(connection: Connection) -> datetime:
     return now
 
 
-def append(tx: Transaction, token: str, seq: int | None) -> Commit | None:
-    """Write the change-log row of a transaction and return its commit; None if there is no row to write.
+def commit_of(tx: Transaction, seq: int | None) -> Commit | None:
+    """Return the commit of a transaction; None if it has no change-log row.
 
-    On a database server every transaction writes a row: if COMMIT gets no answer, the row proves that it succeeded.
-    On SQLite only a transaction with changes writes a row. ``seq``: the number that :func:`lock` returned.
-    ``token``: the key of the row for :func:`has`.
+    On a database server every transaction has a row: if COMMIT gets no answer, the row proves that it succeeded.
+    On SQLite only a transaction with changes has a row. ``seq``: the number that :func:`lock` returned.
     """
     if seq is None and not tx.changes:
         return None
@@ -71,10 +70,14 @@ def append(tx: Transaction, token: str, seq: int | None) -> Commit | None:
         latest[change.kind, change.key] = change
     if seq is None:
         seq = int(_TAKE_SEQ_RETURNING.rows(tx.connection)[0][0])
-    commit = Commit(seq, tuple(latest.values()), tuple(tx.claims))
-    body = changes.encode(commit.changes, commit.claims)
-    _ROW.run(tx.connection, seq=seq, token=token, created_at=tx.now, body=body)
-    return commit
+    return Commit(seq, tuple(latest.values()), tuple(tx.claims))
+
+
+def append(tx: Transaction, token: str, commit: Commit | None) -> None:
+    """Write the change-log row of a transaction, if it has one. ``token``: the key of the row for :func:`has`."""
+    if commit is not None:
+        body = changes.encode(commit.changes, commit.claims)
+        _ROW.run(tx.connection, seq=commit.seq, token=token, created_at=tx.now, body=body)
 
 
 def has(connection: Connection, token: str) -> bool:

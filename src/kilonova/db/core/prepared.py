@@ -9,6 +9,7 @@ exist and servers reuse their plans.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -58,6 +59,32 @@ class _Ready:
         return {argument.name: value for argument, value in zip(self.arguments, values, strict=True)}
 
 
+class Sent:
+    """A statement that was sent to the database. Its answer can be read once.
+
+    Inside of ``pipelined`` (``db/core/pipeline.py``) the answers are there only after the end of the block.
+    """
+
+    __slots__ = ("_columns_of", "_cursor")
+
+    def __init__(self, cursor: Any, columns_of: Callable[[Any], Sequence[tuple[int, _Convert]]]) -> None:
+        self._cursor = cursor
+        self._columns_of = columns_of
+
+    def count(self) -> int:
+        """Return the number of matched rows."""
+        count: int = self._cursor.rowcount
+        self._cursor.close()
+        return count
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """Return all rows."""
+        found: list[tuple[Any, ...]] = self._cursor.fetchall()
+        columns = self._columns_of(self._cursor.description)
+        self._cursor.close()
+        return [_converted(row, columns) for row in found] if columns else list(found)
+
+
 class Prepared:
     """A statement to run with parameters on a connection with an open transaction.
 
@@ -78,13 +105,11 @@ class Prepared:
 
     def rows(self, connection: Connection, **parameters: Any) -> list[tuple[Any, ...]]:
         """Run the statement and return all rows."""
-        cursor = self._run(connection, parameters)
-        found: list[tuple[Any, ...]] = cursor.fetchall()
-        columns = self._columns.get(connection.dialect.name)
-        if columns is None:
-            columns = self._columns[connection.dialect.name] = self._conversions(connection.dialect, cursor.description)
-        cursor.close()
-        return [_converted(row, columns) for row in found] if columns else list(found)
+        return self.send(connection, **parameters).rows()
+
+    def send(self, connection: Connection, **parameters: Any) -> Sent:
+        """Send the statement. In a pipeline, this does not wait for the answer."""
+        return Sent(self._run(connection, parameters), partial(self._columns_of, connection.dialect))
 
     def run(self, connection: Connection, **parameters: Any) -> int:
         """Run the statement and return the number of matched rows."""
@@ -103,7 +128,7 @@ class Prepared:
             cursor = _driver(connection).cursor()
             cursor.executemany(ready.text, [ready.values(row) for row in rows])
         except connection.dialect.loaded_dbapi.Error as error:
-            raise _raised(connection, ready.text, error) from error
+            raise raised(connection, ready.text, error) from error
         cursor.close()
 
     def _run(self, connection: Connection, parameters: Mapping[str, Any]) -> Any:
@@ -112,7 +137,7 @@ class Prepared:
             cursor = _driver(connection).cursor()
             cursor.execute(ready.text, ready.values(parameters))
         except connection.dialect.loaded_dbapi.Error as error:
-            raise _raised(connection, ready.text, error) from error
+            raise raised(connection, ready.text, error) from error
         return cursor
 
     def _made_ready(self, connection: Connection, parameters: Mapping[str, Any]) -> _Ready:
@@ -151,6 +176,12 @@ class Prepared:
         ):
             plain = tuple(each.parameter for each in arguments if each.parameter)
         return _Ready(state.statement, tuple(arguments), compiled.positional, plain)
+
+    def _columns_of(self, dialect: sa.Dialect, described: Sequence[Any]) -> tuple[tuple[int, _Convert], ...]:
+        columns = self._columns.get(dialect.name)
+        if columns is None:
+            columns = self._columns[dialect.name] = self._conversions(dialect, described)
+        return columns
 
     def _conversions(self, dialect: sa.Dialect, described: Sequence[Any]) -> tuple[tuple[int, _Convert], ...]:
         wanted = getattr(self._statement, "selected_columns", ())
@@ -210,11 +241,11 @@ def _driver(connection: Connection) -> Any:
     return connection.connection.dbapi_connection
 
 
-def _raised(connection: Connection, text: str, error: Any) -> BaseException:
+def raised(connection: Connection, text: str, error: Any) -> BaseException:
     """Return SQLAlchemy's exception for a driver's ``error``; invalidate the connection if it broke."""
     dialect = connection.dialect
     gone = dialect.is_disconnect(error, _driver(connection), None)
-    raised: BaseException = DBAPIError.instance(
+    converted: BaseException = DBAPIError.instance(
         text,
         None,
         error,
@@ -225,4 +256,4 @@ def _raised(connection: Connection, text: str, error: Any) -> BaseException:
     )
     if gone:
         connection.invalidate(error)
-    return raised
+    return converted

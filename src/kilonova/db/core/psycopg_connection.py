@@ -10,6 +10,8 @@ class PatientConnection(psycopg.Connection[Any]):  # type: ignore[misc]
     """A connection that breaks if an answer takes longer than ``longest_wait_s``; None: no timeout."""
 
     longest_wait_s: float | None = None
+    #: Whether libpq can send several statements in one round trip.
+    can_pipeline = psycopg.Pipeline.is_supported()
 
     def wait(self, gen: Any, *arguments: Any, timeout: float | None = None, **options: Any) -> Any:
         """Wait for an answer. Raises: psycopg.OperationalError; after a timeout the connection is closed."""

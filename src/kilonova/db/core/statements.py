@@ -11,7 +11,7 @@ from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.engine import Connection
 from sqlalchemy.sql.dml import Insert
 
-from kilonova.db.core.prepared import Prepared
+from kilonova.db.core.prepared import Prepared, Sent
 from kilonova.db.core.tables import COLLATION
 from kilonova.db.core.transaction import Transaction
 
@@ -74,6 +74,11 @@ class ManyRows:
             return 0
         statement, given = self._for(tx, rows)
         return statement.run(tx.connection, **given, **same)
+
+    def send(self, tx: Transaction, rows: Sequence[Mapping[str, Any]], **same: Any) -> Sent:
+        """Send the statement with at least one row; see :meth:`Prepared.send`."""
+        statement, given = self._for(tx, rows)
+        return statement.send(tx.connection, **given, **same)
 
     def rows(self, tx: Transaction, rows: Sequence[Mapping[str, Any]], **same: Any) -> list[tuple[Any, ...]]:
         """Run a statement with a RETURNING clause like :meth:`run`, and return its rows."""

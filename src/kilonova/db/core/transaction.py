@@ -19,6 +19,7 @@ from sqlalchemy.sql import Executable
 
 from kilonova.db.change_log.changes import Change, Kind, Payload
 from kilonova.db.core.engines import ends_transaction
+from kilonova.db.core.pipeline import pipelined
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
@@ -56,6 +57,8 @@ class Transaction:
         self._framing = framing
         self.changes: list[Change] = []
         self.claims: list[str] = []
+        #: What to do when the statements of a :meth:`together` block are answered; None outside of such a block.
+        self._then: list[Callable[[], None]] | None = None
 
     def execute(self, statement: Executable, parameters: Any = None) -> CursorResult[Any]:
         return cast("CursorResult[Any]", self.connection.execute(statement, parameters))
@@ -66,6 +69,29 @@ class Transaction:
         ``value``: None if deleted.
         """
         self.changes.append(Change(kind, key, value))
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Send the statements of the ``with`` block in one round trip, on PostgreSQL.
+
+        See ``db/core/pipeline.py`` for the statements that are allowed. The answers are read by functions that are
+        passed to :meth:`then`, which are called after the block.
+        """
+        then = self._then = []
+        try:
+            with pipelined(self.connection):
+                yield
+        finally:
+            self._then = None
+        for action in then:
+            action()
+
+    def then(self, action: Callable[[], None]) -> None:
+        """Call ``action`` as soon as the statements so far are answered: now, or at the end of :meth:`together`."""
+        if self._then is None:
+            action()
+        else:
+            self._then.append(action)
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:

@@ -14,6 +14,7 @@ from sqlalchemy.exc import DBAPIError
 from kilonova.db.change_log.changes import Commit
 from kilonova.db.core import change_log
 from kilonova.db.core.clock import DatabaseClock
+from kilonova.db.core.pipeline import pipelined, send_commit
 from kilonova.db.core.transaction import AllUndone, BatchedWrite, FramesNeeded, Framing, Transaction
 from kilonova.identifiers import new_uuid
 
@@ -103,9 +104,12 @@ class WriterConnection:
                 if tx.is_spoilt:
                     transaction.rollback()
                     return Done(None, in_order)
-                done = Done(change_log.append(tx, token, seq), in_order)
+                done = Done(change_log.commit_of(tx, seq), in_order)
                 try:
-                    transaction.commit()
+                    with pipelined(connection):
+                        change_log.append(tx, token, done.commit)
+                        send_commit(connection)
+                    transaction.commit()  # the end of the transaction for SQLAlchemy, if COMMIT has been sent
                 except DBAPIError as error:
                     raise InDoubt(token, done, error) from error
         except BaseException:
