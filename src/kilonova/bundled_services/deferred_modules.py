@@ -26,8 +26,8 @@ def defer(packages: Sequence[str]) -> None:
 
 
 def make_unavailable(package: str) -> None:
-    """Make later imports of a package fail as if it was not installed."""
-    sys.modules[package] = None  # type: ignore[assignment]  # the documented way
+    """Make imports of a package fail as if it was not installed. Does nothing if it has been imported already."""
+    sys.modules.setdefault(package, None)  # type: ignore[arg-type]  # the documented way
 
 
 class _Finder(MetaPathFinder):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kilonova.bundled_services.deferred_modules import make_unavailable
 from kilonova.errors import ConfigurationError
 
 if TYPE_CHECKING:  # these modules are slow to import, and --help does not need them
@@ -25,6 +26,7 @@ def console_proxy(
     """Serve consoles of guests to WebSocket clients with a token, and noVNC to browsers."""
     if not config_file:
         raise ConfigurationError("Set the configuration file of this process with --config-file.")
+    make_unavailable("osprofiler")  # otherwise keystoneauth loads it, with WebOb and Paste, which takes 5 MiB
     from kilonova.cli.wiring.log import configure_log, reread_debug  # noqa: PLC0415 - slow to import
     from kilonova.config.console_proxy import load_proxy_settings  # noqa: PLC0415 - start-up time
     from kilonova.server.serving import serve_until_told  # noqa: PLC0415 - start-up time
