@@ -124,3 +124,9 @@ def test_devices_of_nested_providers_are_counted(control: Control) -> None:
     control.admin.post("/flavors/gpu/os-extra_specs", {"extra_specs": {"resources:VGPU": "1"}})
     assert told(control.operator, flavors=["gpu"], image=IMAGE)["fits"] == {"flavorgpu": 3}
     assert created_until_refused(control, "gpu") == 3
+
+
+def test_an_answer_that_takes_too_long_is_given_up(new_control: NewControl) -> None:
+    slow = new_control(more="[api]\nrequest_timeout = 0.000001\n")
+    answer = slow.operator.post("/capacity", {})
+    assert answer.status == 503, answer.body
