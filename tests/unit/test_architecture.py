@@ -72,11 +72,12 @@ ALLOWED: dict[str, set[str]] = {
     "__main__": {"cli"},
 }  # fmt: skip
 
-#: The standard library, numpy and names of traits, as far as it cannot reach a file, a socket, a clock or chance.
+#: The standard library, numpy, msgspec and names of traits, as far as it cannot reach a file, a socket, a clock or
+#: chance.
 HARMLESS = {
     "__future__", "abc", "bisect", "collections", "contextlib", "dataclasses", "datetime", "decimal", "enum", "fnmatch",
-    "fractions", "functools", "heapq", "inspect", "ipaddress", "itertools", "json", "math", "numpy", "operator",
-    "os_resource_classes", "os_traits", "re", "string", "types", "typing",
+    "fractions", "functools", "heapq", "inspect", "ipaddress", "itertools", "json", "math", "msgspec", "numpy",
+    "operator", "os_resource_classes", "os_traits", "re", "string", "types", "typing",
 }  # fmt: skip
 PURE = {"model", "placement", "planning", "scheduler"}
 

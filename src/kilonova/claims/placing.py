@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import msgspec
+
 from kilonova.db import isolation_guard
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.instance_actions import EndedEvent
@@ -19,8 +21,7 @@ from kilonova.model.host_devices import DeviceShare
 from kilonova.model.instance import TaskState
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(msgspec.Struct, frozen=True):
     """The host that was chosen for one server, as passed to the server's workflow.
 
     ``devices``: the NUMA cells and PCI devices to take on the host; None if the server needs none.
@@ -31,11 +32,10 @@ class Chosen:
     node: str
     provider_uuid: str
     devices: DeviceShare | None = None
-    providers: Mapping[str, str] = field(default_factory=dict)
+    providers: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class NextStep:
+class NextStep(msgspec.Struct, frozen=True):
     """Changes of a server's workflow that are committed together with the server's claim.
 
     ``row``: the workflow's next journal row. ``shows``: new task state of the server; None leaves it unchanged.
@@ -74,8 +74,7 @@ class Placing(Protocol):
         """Write the consumers of the allocations, and add the servers' new hosts to the change log."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """A claim of one host for one instance.
 
     ``next_step``: changes of the instance's workflow that are committed with the claim.
@@ -98,7 +97,7 @@ class Claim:
     devices: DeviceShare | None = None
     isolation_version: int = 0
     flavor_id: str = ""
-    image_properties: Mapping[str, str] = field(default_factory=dict)
+    image_properties: Mapping[str, str] = {}
 
     @property
     def workflow(self) -> WorkflowRow:

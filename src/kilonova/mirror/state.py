@@ -7,6 +7,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
+import msgspec
+
 from kilonova.db.change_log.changes import (
     Change,
     LoggedAgents,
@@ -45,8 +47,7 @@ from kilonova.scheduler.row_changes import RowChanges
 LOG = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Assumption:
+class Assumption(msgspec.Struct, frozen=True):
     """An assumed claim: the resources that one pending claim will use.
 
     ``allocations``: provider uuid → resource class → amount.

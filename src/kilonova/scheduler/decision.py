@@ -2,8 +2,9 @@
 """The result of a scheduling decision: ranked hosts, and how many hosts each rule rejected."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,8 +25,7 @@ class RuleCount:
         return self.hosts_in - self.hosts_out
 
 
-@dataclass(frozen=True, slots=True)
-class RankedHost:
+class RankedHost(msgspec.Struct, frozen=True):
     """A host that passed all rules. ``weights``: weigher class name → contribution of this weigher to ``score``."""
 
     row: int
@@ -33,7 +33,7 @@ class RankedHost:
     node: str
     uuid: str
     score: float
-    weights: Mapping[str, float] = field(default_factory=dict)
+    weights: Mapping[str, float] = {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -243,8 +243,7 @@ _PAYLOADS: Mapping[Kind, Any] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """The new state of one object: ``value`` is its absolute value, or None if the object with ``key`` was deleted."""
 
     kind: Kind
