@@ -46,7 +46,7 @@ class Served:
 
     def run(self, timeout_s: float = 60, **environment: str) -> subprocess.CompletedProcess[str]:
         """Run the command until it exits."""
-        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+        with tempfile.TemporaryDirectory() as folder:  # the disk of the cloud may be full
             out, errors = Path(folder, "out"), Path(folder, "errors")
             command = ForkedCommand(self._arguments(), out, environment, errors=errors)
             try:
