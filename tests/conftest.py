@@ -23,6 +23,7 @@ from support.side_by_side import (
     pytest_runtest_protocol,
     pytest_xdist_make_scheduler,
 )
+from support.socket_folders import socket_folder
 
 __all__ = [
     "broker",
@@ -39,6 +40,7 @@ __all__ = [
     "pytest_runtest_makereport",
     "pytest_runtest_protocol",
     "pytest_xdist_make_scheduler",
+    "socket_folder",
     "sqlite_template",
 ]
 

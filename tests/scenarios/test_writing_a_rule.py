@@ -21,6 +21,7 @@ from kilonova.model.flavor import Flavor
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scenario.load import load_scenario
 from kilonova.scenario.outcome import surprises
+from kilonova.scheduler.dependence import DependsOn, dependence_of
 from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.host_table import HostRecord, build_host_table
 from kilonova.scheduler.rule import rule_name
@@ -102,5 +103,6 @@ def test_the_snippets_of_the_page_on_rules_run() -> None:
     hosts = build_host_table([HostRecord("busy", (), num_instances=10), HostRecord("quiet", (), num_instances=9)])
     spec = RequestSpec(Flavor("1", "m1", vcpus=0, memory_mib=0, root_gib=0))
     assert names["QuietHostsFilter"]().passes(hosts, spec).tolist() == [False, True]
+    assert dependence_of(names["RenewedQuietHostsFilter"]()) == DependsOn.ROWS
     answer = OutsideDriver(names["FirstHost"](), Engine()).answer(spec, hosts)
     assert answer.decide(hosts).ranked[0].host == "busy"

@@ -34,8 +34,8 @@ class StandIn:
 
 
 @pytest.fixture
-def agent(tmp_path: Path) -> Iterator[StandIn]:
-    made = StandIn(tmp_path / "agent.sock")
+def agent(socket_folder: Path) -> Iterator[StandIn]:
+    made = StandIn(socket_folder / "agent.sock")
     yield made
     made.server.stop()
 

@@ -57,9 +57,9 @@ def test_a_name_that_is_there_twice_is_refused(new_control: NewControl, tmp_path
 
 
 def test_it_answers_the_metadata_service_of_the_host_about_guests_there(
-    new_control: NewControl, tmp_path: Path
+    new_control: NewControl, tmp_path: Path, socket_folder: Path
 ) -> None:
-    socket = tmp_path / "agent.sock"
+    socket = socket_folder / "agent.sock"
     control = new_control(more=driver(tmp_path, more=f"control_serves_host = true\nmetadata_socket = {socket}\n"))
     asked = {"X-Kilonova-Network": "net", "X-Kilonova-Address": "10.1.0.9"}
     subnet = VifSubnet(id="sub", cidr="10.1.0.0/24", version=4, addresses=(FixedAddress("10.1.0.9"),))

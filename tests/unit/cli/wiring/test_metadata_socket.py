@@ -23,8 +23,8 @@ def test_without_a_socket_an_agent_answers_nothing() -> None:
     assert metadata_parts(MetadataSettings(), "node1", LocalBus()) == ()
 
 
-def test_the_service_of_the_host_gets_answers_over_the_socket(tmp_path: Path) -> None:
-    path, bus = tmp_path / "agent.sock", LocalBus()
+def test_the_service_of_the_host_gets_answers_over_the_socket(socket_folder: Path) -> None:
+    path, bus = socket_folder / "agent.sock", LocalBus()
     asked: list[object] = []
 
     def answer(question: object, _: object) -> GuestMetadata:
@@ -48,7 +48,7 @@ def test_the_service_of_the_host_gets_answers_over_the_socket(tmp_path: Path) ->
         HostAgent(str(path)).ask("GET", "/", b"", ASKED)
 
 
-def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
-    (part,) = metadata_parts(MetadataSettings(socket=tmp_path / "none" / "agent.sock"), "node1", LocalBus())
+def test_a_folder_that_does_not_exist_is_named(socket_folder: Path) -> None:
+    (part,) = metadata_parts(MetadataSettings(socket=socket_folder / "none" / "agent.sock"), "node1", LocalBus())
     with pytest.raises(Unavailable, match=r"metadata_socket: .*none/agent.sock cannot be used: No such file"):
         part.start()

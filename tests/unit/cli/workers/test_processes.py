@@ -24,12 +24,16 @@ from kilonova.server.listening import listen_together
 from kilonova.server.server import Server
 from kilonova.server.serving import serve_until_told
 
+
+def say(text):
+    os.write(1, f"{text}\\n".encode())  # in one piece, since several processes share the pipe
+
 logging.basicConfig(level=logging.INFO, format="%(processName)s: %(message)s")
 listeners = listen_together("127.0.0.1", 0, "test", 2)
-print(listeners[0].getsockname()[1], flush=True)
-worker = run_workers(listeners, lambda: print("parent hung up", flush=True))
+say(listeners[0].getsockname()[1])
+worker = run_workers(listeners, lambda: say("parent hung up"))
 if isinstance(worker, int):
-    print("parent ends", flush=True)
+    say("parent ends")
     sys.exit(worker)
 number = worker.identity.number
 delay, _, status = os.environ.get(f"WORKER{number}", "0:").partition(":")
@@ -44,8 +48,8 @@ def application(environ, start_response):
     return [f"{number} {os.getpid()} {predecessors}".encode()]
 
 server = Server(application, worker.listener, Limits(), threads=2)
-serve_until_told(worker.serving(server), lambda: print(f"{number} hung up", flush=True))
-print(f"worker {number} ends", flush=True)
+serve_until_told(worker.serving(server), lambda: say(f"{number} hung up"))
+say(f"worker {number} ends")
 """
 
 
