@@ -53,8 +53,9 @@ def ask_until(doomed: Event, killed: Event, served: Served, client: int) -> set[
     for number in count(client, CLIENTS):
         try:
             promised.add(ask(served, number))
-        except (OSError, HTTPException):
+        except (OSError, HTTPException) as error:
             if not doomed.is_set():
+                error.add_note(served.log.read_text()[-5000:])
                 raise
             break
         if killed.is_set():
