@@ -94,6 +94,7 @@ def running_cloud(database: str, folder: Path, more: str = "") -> Iterator[Runni
         for number in range(2 if database == "postgresql" else 1):
             (folder / str(number)).mkdir()
             one = Served(folder / str(number), _scenario(number), **options)
+            one.is_forked = False
             stack.callback(one.stop)
             one.start()
             served.append(one)

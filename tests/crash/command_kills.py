@@ -35,6 +35,7 @@ def kill_one_cloud(folder: Path, seed: str, kills: int) -> str:
     rng = random.Random(f"command {seed}")
     place = Path(tempfile.mkdtemp(prefix="command-", dir=folder))
     served = Served(place, SCENARIO)
+    served.is_forked = False  # kills also hit the imports
     served.start()
     for flavor, (vcpus, ram, disk) in _FLAVORS.items():
         body = {"name": f"flavor{flavor}", "id": flavor, "vcpus": vcpus, "ram": ram, "disk": disk}
