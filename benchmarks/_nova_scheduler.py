@@ -19,7 +19,7 @@ from nova.scheduler.filters import HostFilterHandler
 from nova.scheduler.weights import HostWeightHandler
 
 from benchmarks.engine import NOW, engine_with, hosts_and_aggregates, requests
-from kilonova.scheduler.host_table import build_host_table
+from kilonova.scheduler.host_records import build_host_table
 from kilonova.scheduler.settings import DEFAULT_FILTERS, SchedulerConfig
 from scheduler_peer import nova_world
 from support.random_clouds import Cloud

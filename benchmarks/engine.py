@@ -39,7 +39,8 @@ from kilonova.model.request_spec import RequestSpec, ResourceQuery
 from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.explanations.explain import explain
 from kilonova.scheduler.explanations.nearest_miss import nearest_misses
-from kilonova.scheduler.host_table import HostRecord, HostTable, build_host_table
+from kilonova.scheduler.host_records import HostRecord, build_host_table
+from kilonova.scheduler.host_table import HostTable
 from kilonova.scheduler.resources import with_resources
 from kilonova.scheduler.settings import DEFAULT_FILTERS, SchedulerConfig
 

@@ -4,7 +4,7 @@ from headroom import HeadroomFilter
 from kilonova.model.flavor import Flavor
 from kilonova.model.provider import Inventory
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.host_table import HostRecord, build_host_table
+from kilonova.scheduler.host_records import HostRecord, build_host_table
 
 
 def host(name, memory_mib):

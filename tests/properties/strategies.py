@@ -14,7 +14,7 @@ from kilonova.model.image import Image
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import POLICIES, GroupView
 from kilonova.scheduler.guests import guest_kind
-from kilonova.scheduler.host_table import HostRecord
+from kilonova.scheduler.host_records import HostRecord
 from support.random_clouds import (
     CELLS,
     CPUS,

@@ -18,7 +18,8 @@ from kilonova.model.server_group import GroupView
 from kilonova.scheduler.engine.batch import Batch
 from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.guests import guest_of
-from kilonova.scheduler.host_table import HostRecord, HostTable, build_host_table
+from kilonova.scheduler.host_records import HostRecord, build_host_table
+from kilonova.scheduler.host_table import HostTable
 from kilonova.scheduler.nova_compat.adapters import HostFilterAdapter, HostWeigherAdapter
 from kilonova.scheduler.resources import with_resources
 from kilonova.scheduler.settings import SchedulerConfig

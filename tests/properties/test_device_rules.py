@@ -21,7 +21,8 @@ from kilonova.scheduler.devices.pci_request import pci_requests, read_aliases
 from kilonova.scheduler.engine.batch import Batch
 from kilonova.scheduler.filters import NUMATopologyFilter, PciPassthroughFilter
 from kilonova.scheduler.guests import guest_of
-from kilonova.scheduler.host_table import ALL_ROWS, HostRecord, build_host_table
+from kilonova.scheduler.host_records import HostRecord, build_host_table
+from kilonova.scheduler.host_table import ALL_ROWS
 from kilonova.scheduler.numa_request import numa_request
 from kilonova.scheduler.settings import SchedulerConfig
 from kilonova.scheduler.weighers import PCIWeigher

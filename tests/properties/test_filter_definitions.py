@@ -22,7 +22,7 @@ from kilonova.model.numa import Ratios
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.extra_specs import match
 from kilonova.scheduler.filters import FILTERS
-from kilonova.scheduler.host_table import HostRecord
+from kilonova.scheduler.host_records import HostRecord
 from kilonova.scheduler.settings import SchedulerConfig
 from support.device_clouds import ALIASES
 from support.random_clouds import random_cloud, random_request

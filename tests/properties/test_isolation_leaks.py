@@ -17,7 +17,8 @@ from kilonova.model.provider import Inventory
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.filters import AllHostsFilter
-from kilonova.scheduler.host_table import HostRecord, HostTable, build_host_table
+from kilonova.scheduler.host_records import HostRecord, build_host_table
+from kilonova.scheduler.host_table import HostTable
 from kilonova.scheduler.isolation.audit import audit
 from kilonova.scheduler.isolation.universe import ANY_OTHER_PROJECT, UNTAGGED, OfferedFlavor
 from kilonova.scheduler.settings import SchedulerConfig

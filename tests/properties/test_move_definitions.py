@@ -14,7 +14,7 @@ from kilonova.model.server_migration import MoveKind
 from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.engine.move_rules import ABILITY_RULE, HYPERVISOR_RULE
 from kilonova.scheduler.explanations.explain import explain
-from kilonova.scheduler.host_table import HostRecord
+from kilonova.scheduler.host_records import HostRecord
 from kilonova.scheduler.resources import with_resources
 from support.random_clouds import INSTANCES
 from support.samples import sampled

@@ -14,7 +14,8 @@ from tests.properties.strategies import Cloud, clouds, requests
 from kilonova.cli.wiring.rules import build_engine
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.engine.ranking import shares
-from kilonova.scheduler.host_table import ALL_ROWS, HostRecord
+from kilonova.scheduler.host_records import HostRecord
+from kilonova.scheduler.host_table import ALL_ROWS
 from kilonova.scheduler.settings import SchedulerConfig
 from kilonova.scheduler.weighers import WEIGHERS
 from support.plain_multipliers import multiplier

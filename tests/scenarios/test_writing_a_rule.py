@@ -21,9 +21,9 @@ from kilonova.model.flavor import Flavor
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scenario.load import load_scenario
 from kilonova.scenario.outcome import surprises
-from kilonova.scheduler.dependence import DependsOn, dependence_of
+from kilonova.scheduler.depends_on import DependsOn, dependence_of
 from kilonova.scheduler.engine.engine import Engine
-from kilonova.scheduler.host_table import HostRecord, build_host_table
+from kilonova.scheduler.host_records import HostRecord, build_host_table
 from kilonova.scheduler.rule import rule_name
 
 ROOT = Path(__file__).parents[2]

@@ -27,7 +27,8 @@ from kilonova.scheduler.decision import RankedHost
 from kilonova.scheduler.engine.batch import Batch
 from kilonova.scheduler.engine.ranking import shares
 from kilonova.scheduler.filters import FILTERS
-from kilonova.scheduler.host_table import ALL_ROWS, HostRecord
+from kilonova.scheduler.host_records import HostRecord
+from kilonova.scheduler.host_table import ALL_ROWS
 from kilonova.scheduler.resources import with_resources
 from kilonova.scheduler.rule import rule_name
 from kilonova.scheduler.settings import SchedulerConfig

@@ -20,7 +20,7 @@ from kilonova.model.aggregate import Aggregate
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.host_table import HostRecord
+from kilonova.scheduler.host_records import HostRecord
 from kilonova.scheduler.settings import SchedulerConfig
 from scheduler_peer import nova_devices
 from support.random_clouds import NOW, Cloud

@@ -22,7 +22,7 @@ from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.devices.pci_request import pci_requests
 from kilonova.scheduler.engine.funnel import filtered
 from kilonova.scheduler.guest_features import require_possible
-from kilonova.scheduler.host_table import HostRecord, build_host_table
+from kilonova.scheduler.host_records import HostRecord, build_host_table
 from kilonova.scheduler.numa_request import numa_request
 from kilonova.scheduler.request_filters import configured_request_filters
 from kilonova.scheduler.resources import with_resources

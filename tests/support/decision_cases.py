@@ -10,7 +10,7 @@ from kilonova.model.flavor import Flavor
 from kilonova.model.host import NODE_TRAITS
 from kilonova.model.provider import Inventory
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.host_table import HostRecord
+from kilonova.scheduler.host_records import HostRecord
 from kilonova.scheduler.settings import SchedulerConfig
 
 _GIB = 1024

@@ -19,7 +19,8 @@ from kilonova.model.provider import Inventory
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import POLICIES, GroupView
 from kilonova.scheduler.guests import guest_kind
-from kilonova.scheduler.host_table import HostRecord, HostTable, build_host_table
+from kilonova.scheduler.host_records import HostRecord, build_host_table
+from kilonova.scheduler.host_table import HostTable
 from support.device_clouds import some_host
 
 NAMES = tuple(f"node{number}" for number in range(8))

@@ -34,7 +34,7 @@ from kilonova.db.core.engines import (
     storage_full,
 )
 from kilonova.db.core.server_watch import AWAY
-from kilonova.db.core.settled_file import settle
+from kilonova.db.core.sqlite_checkpoint import checkpoint_file
 from kilonova.db.core.transaction import BatchedWrite, Transaction, run_singly
 from kilonova.db.core.writer import Writer
 from kilonova.errors import DeadlineExceeded, Unavailable
@@ -186,7 +186,7 @@ class Database:
             self._unwanted.stop()
         self._engines.dispose()
         if self.is_sqlite:
-            settle(str(self.url.database))
+            checkpoint_file(str(self.url.database))
 
     def _announce(self, commit: Commit) -> None:
         for listener in self._listeners:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from kilonova.errors import RuleFailed
 from kilonova.model.request_spec import RequestSpec
-from kilonova.planning.independent_hosts import Filling, NotIndependentError
+from kilonova.planning.host_filling import Filling, NotIndependentError
 from kilonova.scheduler.decision import SURVIVED, Decision
 from kilonova.scheduler.devices.choice import DeviceNeeds, first_that_gives, needs_of
 from kilonova.scheduler.devices.pci_request import Alias

@@ -29,7 +29,8 @@ from kilonova.scheduler.devices.choice import first_that_gives, needs_of
 from kilonova.scheduler.devices.pci_request import Alias
 from kilonova.scheduler.engine.provider_trees import Allocations
 from kilonova.scheduler.guests import GuestKind, TableGuests, guest_of
-from kilonova.scheduler.host_table import HostRecord, HostTable, build_host_table
+from kilonova.scheduler.host_records import HostRecord, build_host_table
+from kilonova.scheduler.host_table import HostTable
 from kilonova.scheduler.request_filters import DISABLED_TRAIT
 from kilonova.scheduler.resources import with_resources
 

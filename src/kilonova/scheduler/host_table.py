@@ -16,14 +16,12 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kilonova.model.address import canonical_address
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.host import Capabilities
-from kilonova.model.host_devices import NOTHING, DeviceShare, HostDevices
-from kilonova.model.provider import Inventory
+from kilonova.model.host_devices import DeviceShare, HostDevices
 from kilonova.placement.provider_table import ProviderTable
 from kilonova.scheduler.device_states import DeviceStates
-from kilonova.scheduler.guests import GuestCounts, GuestKind, MoreGuests, TableGuests
+from kilonova.scheduler.guests import GuestCounts, GuestKind, MoreGuests
 from kilonova.scheduler.isolation_rules import Isolation, compile_isolation
 
 BoolArray = NDArray[np.bool_]
@@ -445,102 +443,3 @@ def _index(names: Sequence[str]) -> dict[str, list[int]]:
     for row, name in enumerate(names):
         rows.setdefault(name, []).append(row)
     return rows
-
-
-@dataclass(frozen=True, slots=True)
-class HostRecord:
-    """The attributes of one host, from which a scenario or a test builds a table."""
-
-    host: str
-    inventories: tuple[Inventory, ...]
-    node: str = ""
-    uuid: str = ""
-    used: Mapping[str, int] = field(default_factory=dict)
-    traits: frozenset[str] = frozenset()
-    capabilities: Capabilities = field(default_factory=Capabilities)
-    disabled: bool = False
-    disabled_reason: str = ""
-    forced_down: bool = False
-    last_seen: float = 0.0
-    num_instances: int = 0
-    num_io_ops: int = 0
-    failed_builds: int = 0
-    instances: tuple[str, ...] = ()
-    guests: tuple[GuestKind, ...] = ()
-    metrics: Mapping[str, float] = field(default_factory=dict)
-    cell_uuid: str = ""
-    host_ip: str = "127.0.0.1"
-    devices: HostDevices = NOTHING
-
-
-def build_host_table(
-    records: Sequence[HostRecord], aggregates: Sequence[Aggregate] = (), *, taken_at: float = 0.0
-) -> HostTable:
-    """Build a table with one row per record, in the given order."""
-    classes: dict[str, int] = {}
-    traits: dict[str, int] = {}
-    profiles: list[Capabilities] = []
-    for record in records:
-        for inventory in record.inventories:
-            classes.setdefault(inventory.resource_class, len(classes))
-        for trait in sorted(record.traits):
-            traits.setdefault(trait, len(traits))
-    shape = (len(records), len(classes))
-    total, reserved, used, capacity = (np.zeros(shape, dtype=np.int64, order="F") for _ in range(4))
-    min_unit, max_unit, step_size = (np.ones(shape, dtype=np.int64, order="F") for _ in range(3))
-    ratio = np.ones(shape, dtype=np.float64, order="F")
-    bits = np.zeros((len(traits), len(records)), dtype=np.bool_)
-    profile = np.zeros(len(records), dtype=np.int32)
-    for row, record in enumerate(records):
-        for inventory in record.inventories:
-            at = (row, classes[inventory.resource_class])
-            total[at], reserved[at], ratio[at] = inventory.total, inventory.reserved, inventory.allocation_ratio
-            min_unit[at], max_unit[at], step_size[at] = inventory.min_unit, inventory.max_unit, inventory.step_size
-            capacity[at] = inventory.capacity
-        for resource_class, amount in record.used.items():
-            used[row, classes[resource_class]] = amount
-        for trait in record.traits:
-            bits[traits[trait], row] = True
-        if record.capabilities not in profiles:
-            profiles.append(record.capabilities)
-        profile[row] = profiles.index(record.capabilities)
-    hosts = tuple(record.host for record in records)
-    metrics = {name: np.full(len(records), np.nan) for record in records for name in record.metrics}
-    for row, record in enumerate(records):
-        for name, value in record.metrics.items():
-            metrics[name][row] = value
-    states = DeviceStates()
-    return HostTable(
-        hosts=hosts,
-        nodes=tuple(record.node or record.host for record in records),
-        uuids=tuple(record.uuid or record.host for record in records),
-        resource_classes=tuple(classes),
-        total=total,
-        reserved=reserved,
-        allocation_ratio=ratio,
-        min_unit=min_unit,
-        max_unit=max_unit,
-        step_size=step_size,
-        capacity=capacity,
-        used=used,
-        trait_rows=traits,
-        trait_bits=bits,
-        disabled=np.array([record.disabled for record in records], dtype=np.bool_),
-        forced_down=np.array([record.forced_down for record in records], dtype=np.bool_),
-        last_seen=np.array([record.last_seen for record in records], dtype=np.float64),
-        num_instances=np.array([record.num_instances for record in records], dtype=np.int64),
-        num_io_ops=np.array([record.num_io_ops for record in records], dtype=np.int64),
-        failed_builds=np.array([record.failed_builds for record in records], dtype=np.int64),
-        profiles=tuple(profiles),
-        profile=profile,
-        device_states=states,
-        devices=np.array([states.number(record.devices) for record in records], dtype=np.int32),
-        aggregates=AggregateIndex.of(aggregates, hosts),
-        instance_rows={uuid: row for row, record in enumerate(records) for uuid in record.instances},
-        host_ips=tuple(canonical_address(record.host_ip) for record in records),
-        disabled_reasons={row: record.disabled_reason for row, record in enumerate(records) if record.disabled},
-        guests=TableGuests.of([record.guests for record in records]),
-        taken_at=taken_at,
-        metrics=metrics,
-        cell_uuids=tuple(record.cell_uuid for record in records) if any(record.cell_uuid for record in records) else (),
-    )

@@ -2,7 +2,7 @@
 """Protocols of the rules that the engine calls: request filters, filters and weighers. No base class is needed.
 
 A rule may have ``reads`` (:mod:`kilonova.scheduler.reads`), which declares the settings that it reads, and
-``depends_on`` (:mod:`kilonova.scheduler.dependence`), which lets its results be kept for later requests.
+``depends_on`` (:mod:`kilonova.scheduler.depends_on`), which lets its results be kept for later requests.
 """
 
 from typing import Protocol

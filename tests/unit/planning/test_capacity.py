@@ -11,9 +11,10 @@ from kilonova.model.flavor import Flavor
 from kilonova.model.provider import Inventory
 from kilonova.model.request_spec import RequestSpec
 from kilonova.planning.capacity import Capacity, Hindrance, capacity
-from kilonova.scheduler.dependence import DependsOn
+from kilonova.scheduler.depends_on import DependsOn
 from kilonova.scheduler.engine.engine import Engine
-from kilonova.scheduler.host_table import BoolArray, HostRecord, HostTable, build_host_table
+from kilonova.scheduler.host_records import HostRecord, build_host_table
+from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.plug_in_rules import PlugInFilter
 from kilonova.scheduler.settings import SchedulerConfig
 

@@ -10,7 +10,8 @@ from kilonova.model.host import NODE_TRAITS
 from kilonova.model.image import Image
 from kilonova.model.provider import Inventory
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.host_table import HostRecord, HostTable, build_host_table
+from kilonova.scheduler.host_records import HostRecord, build_host_table
+from kilonova.scheduler.host_table import HostTable
 
 INVENTORIES = (
     Inventory("VCPU", 8, allocation_ratio=4.0),

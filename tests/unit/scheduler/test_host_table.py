@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from tests.unit.scheduler.small_cloud import aggregate, host, table
 
-from kilonova.scheduler.host_table import Memo, build_host_table
+from kilonova.scheduler.host_records import build_host_table
+from kilonova.scheduler.host_table import Memo
 
 
 def test_records_become_columns() -> None:

@@ -57,7 +57,7 @@ from kilonova.cli.up.start_progress import StartProgress
 from kilonova.cli.up.supervision import Supervision
 from kilonova.cli.wiring import addresses
 from kilonova.cli.wiring.addresses import Address
-from kilonova.db.core.settled_file import settle
+from kilonova.db.core.sqlite_checkpoint import checkpoint_file
 from kilonova.errors import ConfigurationError, Unavailable
 from kilonova.process_parts import PartOf, ProcessParts
 from kilonova.scenario.load import load_scenario
@@ -195,7 +195,7 @@ def _start(plan: _Plan, parts: ProcessParts, last_words: list[str], started: flo
         network=options.networks.address if options.networks else None,
     )
     people = accounts(options.folder, networks=options.networks is not None) if options.bundled_services else None
-    parts.opened("databases", lambda: _settle_databases(options.folder))
+    parts.opened("databases", lambda: _checkpoint_databases(options.folder))
     real = plan.real
     if real is not None:
         parts.start(PartOf("libvirt", real.start, lambda: last_words.append(real.stop(options.guests_on_stop))))
@@ -260,10 +260,10 @@ def _announce(plan: _Plan, cloud: Cloud, real: RealHosts | None, seconds: float)
         _say(f"Guests are emulated, which is slow: KVM does not work here: {real.why_emulated}")
 
 
-def _settle_databases(folder: Path) -> None:
+def _checkpoint_databases(folder: Path) -> None:
     """Merge each database's WAL into its file, so that a copy of the folder is complete."""
     for name in backup_files.DATABASES:
-        settle(str(folder / name))
+        checkpoint_file(str(folder / name))
 
 
 def _stop_on_signals() -> None:

@@ -19,7 +19,7 @@ import numpy as np
 from kilonova.errors import RuleFailed
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.decision import Decision
-from kilonova.scheduler.dependence import DependsOn, dependence_of
+from kilonova.scheduler.depends_on import DependsOn, dependence_of
 from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.engine.kept_ranking import LISTED
 from kilonova.scheduler.engine.kept_ratings import NotKeepable, SharedRatings

@@ -20,9 +20,9 @@ import numpy as np
 
 from kilonova.scheduler.decision import RankedHost
 from kilonova.scheduler.engine.engine import Engine
-from kilonova.scheduler.engine.highest import Highest
 from kilonova.scheduler.engine.kept_ratings import NotKeepable, Ratings
 from kilonova.scheduler.engine.ranking import Scale, best, scale
+from kilonova.scheduler.engine.tracked_maximum import TrackedMaximum
 from kilonova.scheduler.host_table import FloatArray, HostTable, IntArray
 from kilonova.scheduler.rule import rule_name
 
@@ -43,16 +43,16 @@ class Part:
     """
 
     ratings: Ratings
-    high: Highest | None
-    low: Highest | None
+    high: TrackedMaximum | None
+    low: TrackedMaximum | None
     scale: Scale | None = None
 
     @classmethod
     def of(cls, ratings: Ratings, rows: IntArray, most: int) -> "Part":
         """Return the part for the remaining ``rows``. ``most``: number of ratings to keep at each end."""
         weigher, values = ratings.weigher, ratings.raw[rows]
-        high = Highest(values, rows, most) if weigher.maximum is None else None
-        low = Highest(-values, rows, most) if weigher.minimum is None else None
+        high = TrackedMaximum(values, rows, most) if weigher.maximum is None else None
+        low = TrackedMaximum(-values, rows, most) if weigher.minimum is None else None
         return cls(ratings, high, low)
 
     def drop(self, rows: Sequence[int]) -> None:
@@ -80,7 +80,7 @@ class Part:
         self.scale = scale(low, high, weigher.minimum, weigher.maximum)
         return 0.0 if before == self.scale else _rise(before, self.scale, self.ratings)
 
-    def _end(self, end: Highest | None, remaining: Remaining, sign: int) -> float:
+    def _end(self, end: TrackedMaximum | None, remaining: Remaining, sign: int) -> float:
         assert end is not None
         found = end.look()
         if found is None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.dependence import DependsOn, dependence_of
+from kilonova.scheduler.depends_on import DependsOn, dependence_of
 from kilonova.scheduler.engine.ranking import blaming, counts_nothing, ratings
 from kilonova.scheduler.host_table import ALL_ROWS, FloatArray, HostTable, IntArray
 from kilonova.scheduler.rule import Weigher, rule_name

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.decision import SURVIVED, Decision, RankedHost, RuleCount
-from kilonova.scheduler.dependence import DependsOn, dependence_of
+from kilonova.scheduler.depends_on import DependsOn, dependence_of
 from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.engine.funnel import LaterFilter, LaterPlacement, LaterRoom
 from kilonova.scheduler.engine.kept_ranking import KeptRanking

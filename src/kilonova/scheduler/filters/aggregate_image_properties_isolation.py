@@ -9,7 +9,7 @@ import numpy as np
 from kilonova.model.image_properties import image_property, image_property_names
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.aggregate_rules import if_concerned, split
-from kilonova.scheduler.dependence import DependsOn
+from kilonova.scheduler.depends_on import DependsOn
 from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.reads import Elsewhere, Keys, Reads
 from kilonova.scheduler.settings import SchedulerConfig

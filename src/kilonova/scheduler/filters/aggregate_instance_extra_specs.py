@@ -8,7 +8,7 @@ import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.aggregate_rules import in_any, split
-from kilonova.scheduler.dependence import DependsOn
+from kilonova.scheduler.depends_on import DependsOn
 from kilonova.scheduler.extra_specs import match
 from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.reads import Elsewhere, Keys, Reads, is_unscoped

@@ -7,7 +7,7 @@ from typing import ClassVar
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.aggregate_rules import in_any, split
-from kilonova.scheduler.dependence import DependsOn
+from kilonova.scheduler.depends_on import DependsOn
 from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.reads import Keys, Reads
 from kilonova.scheduler.request_filters.require_tenant_aggregate import TENANT_PREFIX

@@ -6,7 +6,7 @@ from typing import ClassVar, Self
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.aggregate_rules import integer_limits
-from kilonova.scheduler.dependence import DependsOn
+from kilonova.scheduler.depends_on import DependsOn
 from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.reads import Reads, names
 from kilonova.scheduler.settings import SchedulerConfig

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kilonova.model.host import Capabilities
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.dependence import DependsOn
+from kilonova.scheduler.depends_on import DependsOn
 from kilonova.scheduler.extra_specs import match, numeric
 from kilonova.scheduler.host_attributes import COLUMNS, Column
 from kilonova.scheduler.host_table import ALL_ROWS, BoolArray, HostTable

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.dependence import DependsOn
+from kilonova.scheduler.depends_on import DependsOn
 from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.overcommit import disk_suffices, own_ratio
 from kilonova.scheduler.reads import NOTHING, Reads

@@ -18,7 +18,7 @@ from kilonova.model.image_properties import (
     image_property,
 )
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.dependence import DependsOn
+from kilonova.scheduler.depends_on import DependsOn
 from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.reads import Reads, names
 from kilonova.scheduler.settings import SchedulerConfig

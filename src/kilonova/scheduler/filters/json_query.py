@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.dependence import DependsOn
+from kilonova.scheduler.depends_on import DependsOn
 from kilonova.scheduler.host_attributes import COLUMNS
 from kilonova.scheduler.host_table import BoolArray, HostTable, IntArray
 from kilonova.scheduler.nova_compat.host_state import HostState

@@ -12,7 +12,7 @@ from kilonova.model.host_devices import HostDevices
 from kilonova.model.numa import InstanceNuma, Ratios
 from kilonova.model.pci import PciRequest
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.dependence import DependsOn
+from kilonova.scheduler.depends_on import DependsOn
 from kilonova.scheduler.device_states import DeviceStates
 from kilonova.scheduler.devices.numa_fit import lay_out
 from kilonova.scheduler.devices.pci_request import PCI_READS, Alias, all_pci_requests, read_aliases

@@ -9,7 +9,7 @@ import numpy as np
 
 from kilonova.errors import InvalidRequest
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.dependence import DependsOn
+from kilonova.scheduler.depends_on import DependsOn
 from kilonova.scheduler.devices.pci_fit import serve
 from kilonova.scheduler.devices.pci_request import PCI_READS, Alias, all_pci_requests, read_aliases
 from kilonova.scheduler.devices.port_requests import port_pci_requests

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from kilonova.model.cached_image import image_metric
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.dependence import DependsOn
+from kilonova.scheduler.depends_on import DependsOn
 from kilonova.scheduler.host_table import FloatArray, HostTable, Rows, pick
 from kilonova.scheduler.reads import NOTHING, Reads, names
 from kilonova.scheduler.weighers.base import ColumnWeigher

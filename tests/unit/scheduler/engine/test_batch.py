@@ -15,7 +15,8 @@ from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.filters import AllHostsFilter, NumInstancesFilter, ServerGroupAffinityFilter
 from kilonova.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAffinityFilter
 from kilonova.scheduler.guests import guest_of
-from kilonova.scheduler.host_table import FloatArray, HostTable, Rows, build_host_table
+from kilonova.scheduler.host_records import build_host_table
+from kilonova.scheduler.host_table import FloatArray, HostTable, Rows
 from kilonova.scheduler.nova_compat.adapters import HostFilterAdapter, HostWeigherAdapter
 from kilonova.scheduler.resources import with_resources
 from kilonova.scheduler.weighers import RAMWeigher

@@ -13,7 +13,8 @@ from kilonova.scheduler.decision import SURVIVED
 from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.explanations.explain import explain
 from kilonova.scheduler.filters import AllHostsFilter, ComputeFilter, ImagePropertiesFilter, NumInstancesFilter
-from kilonova.scheduler.host_table import BoolArray, HostTable, build_host_table
+from kilonova.scheduler.host_records import build_host_table
+from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.nova_compat.adapters import HostFilterAdapter
 from kilonova.scheduler.request_filters import ComputeStatusFilter, IsolateAggregates, MapAzToPlacementAggregate
 from kilonova.scheduler.resources import with_resources

@@ -15,10 +15,11 @@ from kilonova.model.provider import Inventory
 from kilonova.model.request_spec import RequestedNetwork, RequestSpec
 from kilonova.model.server_group import GroupView
 from kilonova.scheduler.decision import Decision
-from kilonova.scheduler.dependence import DependsOn
+from kilonova.scheduler.depends_on import DependsOn
 from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.engine.kept_decisions import KeptDecisions, differences
-from kilonova.scheduler.host_table import BoolArray, HostRecord, HostTable, build_host_table
+from kilonova.scheduler.host_records import HostRecord, build_host_table
+from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.live_hosts import LiveHosts
 from kilonova.scheduler.plug_in_rules import PlugInFilter
 from kilonova.scheduler.resources import with_resources

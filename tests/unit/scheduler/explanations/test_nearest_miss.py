@@ -12,7 +12,8 @@ from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import GroupView
 from kilonova.scheduler.explanations.nearest_miss import NearestMiss, nearest_misses
 from kilonova.scheduler.explanations.request_changes import with_amount
-from kilonova.scheduler.host_table import HostTable, build_host_table
+from kilonova.scheduler.host_records import build_host_table
+from kilonova.scheduler.host_table import HostTable
 from kilonova.scheduler.settings import SchedulerConfig
 from support.strict_filters import STRICT_FILTERS
 

@@ -13,7 +13,7 @@ from kilonova.model.image import Image
 from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.explanations.unread import readers_of, unread, with_names_in_use
 from kilonova.scheduler.filters import AggregateInstanceExtraSpecsFilter, BaseHostFilter
-from kilonova.scheduler.host_table import HostRecord, build_host_table
+from kilonova.scheduler.host_records import HostRecord, build_host_table
 from kilonova.scheduler.nova_compat.adapters import HostFilterAdapter
 from kilonova.scheduler.plug_in_rules import PlugInFilter
 from kilonova.scheduler.reads import NOTHING, Reads, names, reads_of

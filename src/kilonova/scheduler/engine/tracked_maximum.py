@@ -10,7 +10,7 @@ from kilonova.scheduler.host_table import FloatArray, IntArray
 _FEW = 16
 
 
-class Highest:
+class TrackedMaximum:
     """The largest value of the rows of a column. It is negative infinity if there are no rows.
 
     ``most``: number of values to keep.

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
-from kilonova.planning.root_ways import UNLIMITED, RootWay, root_ways
-from kilonova.scheduler.dependence import DependsOn, dependence_of
+from kilonova.planning.root_queries import UNLIMITED, RootQuery, root_queries
+from kilonova.scheduler.depends_on import DependsOn, dependence_of
 from kilonova.scheduler.devices.choice import DeviceNeeds
 from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.engine.funnel import LaterFilter, filtered
@@ -46,7 +46,7 @@ class Filling:
 
     spec: RequestSpec
     needs: DeviceNeeds
-    ways: tuple[RootWay, ...]
+    queries: tuple[RootQuery, ...]
     filters: tuple[LaterFilter, ...]
     most: IntArray
     counts_guests: bool
@@ -57,13 +57,13 @@ class Filling:
         if spec.instance_uuids or spec.move is not None or not _are_known(engine):
             raise NotIndependentError
         complete = filtered(hosts, spec, engine.request_filters).query
-        ways = root_ways(hosts, complete)
-        if ways is None or complete.totals != spec.query.totals:
+        queries = root_queries(hosts, complete)
+        if queries is None or complete.totals != spec.query.totals:
             raise NotIndependentError
         filters = () if spec.force_host or spec.force_node else engine.filters
         asked = tuple(_asked_again(filters, hosts, spec))
         foreign = any(_is_foreign(each.filter) for each in asked)
-        return cls(spec, needs, ways, asked, _most_members(filters, hosts, spec), counts_guests=foreign)
+        return cls(spec, needs, queries, asked, _most_members(filters, hosts, spec), counts_guests=foreign)
 
     def fill(self, hosts: HostTable, alive: BoolArray, check: Callable[[], None]) -> IntArray | None:
         """Place servers on the ``alive`` hosts until each rejects one; return the number of servers on each.
@@ -76,11 +76,11 @@ class Filling:
             return self._one_at_a_time(hosts, alive.copy(), check)
         left = np.where(alive, self.most, 0)
         placed = np.zeros_like(left)
-        for way in self.ways:
-            servers = np.minimum(way.room(hosts), left)
+        for query in self.queries:
+            servers = np.minimum(query.room(hosts), left)
             if (servers == UNLIMITED).any():
                 return None
-            way.take(hosts, servers)
+            query.take(hosts, servers)
             placed, left = placed + servers, left - np.where(left == UNLIMITED, 0, servers)
         hosts.num_instances[:] += placed
         return placed
@@ -101,16 +101,16 @@ class Filling:
                 for row in np.flatnonzero(alive).tolist():
                     hosts.guests.count(row, guest)
             alive &= placed < self.most
-            alive &= np.logical_or.reduce([way.has_room(hosts) for way in self.ways])
+            alive &= np.logical_or.reduce([query.has_room(hosts) for query in self.queries])
             for each in self.filters:
                 alive &= each.passes(hosts, self.spec, alive)
         return None
 
     def _take(self, hosts: HostTable, alive: BoolArray) -> None:
         left = alive
-        for way in self.ways:
-            served = left & way.has_room(hosts)
-            way.take(hosts, served)
+        for query in self.queries:
+            served = left & query.has_room(hosts)
+            query.take(hosts, served)
             left = left & ~served
 
     def spec_after(self, hosts: HostTable, placed: IntArray) -> RequestSpec:

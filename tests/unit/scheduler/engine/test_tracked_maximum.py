@@ -3,7 +3,7 @@ import random
 
 import numpy as np
 
-from kilonova.scheduler.engine.highest import Highest
+from kilonova.scheduler.engine.tracked_maximum import TrackedMaximum
 
 
 def test_the_largest_value_is_known_while_rows_come_go_and_change() -> None:
@@ -14,7 +14,7 @@ def test_the_largest_value_is_known_while_rows_come_go_and_change() -> None:
         rows = sorted(values)
         return np.array([values[row] for row in rows]), np.array(rows, dtype=np.int64)
 
-    highest, surveys = Highest(*columns(), 64), 0
+    highest, surveys = TrackedMaximum(*columns(), 64), 0
     for _ in range(3000):
         row = chance.randrange(300)
         if chance.random() < 0.3:
@@ -33,4 +33,4 @@ def test_the_largest_value_is_known_while_rows_come_go_and_change() -> None:
 
 def test_no_rows_have_no_largest_value() -> None:
     nothing = np.zeros(0), np.zeros(0, dtype=np.int64)
-    assert Highest(*nothing, 64).survey(*nothing) == -np.inf
+    assert TrackedMaximum(*nothing, 64).survey(*nothing) == -np.inf

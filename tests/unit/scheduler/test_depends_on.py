@@ -3,7 +3,7 @@ from typing import ClassVar
 
 import pytest
 
-from kilonova.scheduler.dependence import DependsOn, dependence_of
+from kilonova.scheduler.depends_on import DependsOn, dependence_of
 from kilonova.scheduler.filters import FILTERS
 from kilonova.scheduler.filters.num_instances import NumInstancesFilter
 from kilonova.scheduler.nova_compat.adapters import HostFilterAdapter

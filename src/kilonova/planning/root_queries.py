@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ways in which hosts can serve a Placement query from their root providers, with the room that is left for each.
+"""Placement queries that root providers serve alone, with the room of each host for more servers.
 
-A query with a fallback (pinned CPUs as PCPU, or else as VCPU) has two ways; all other queries have one.
+A query with a fallback (pinned CPUs as PCPU, or else as VCPU) yields two of them; all other queries yield one.
 """
 
 from collections.abc import Mapping
@@ -20,11 +20,11 @@ UNLIMITED = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True)
-class RootWay:
-    """One way to serve a query.
+class RootQuery:
+    """One query, without its fallback.
 
-    ``allowed``: the hosts whose traits allow it. ``most``: column → the largest usage at which one more server fits.
-    ``amounts``: column → amount that a server takes.
+    ``allowed``: the hosts that have the traits and the resource classes of the query. ``most``: column → the largest
+    usage at which one more server fits. ``amounts``: column → amount that a server takes.
     Shapes: ``allowed`` (H,), values of ``most`` (H,).
     """
 
@@ -33,7 +33,7 @@ class RootWay:
     amounts: Mapping[int, int]
 
     @classmethod
-    def of(cls, hosts: HostTable, query: ResourceQuery) -> "RootWay":
+    def of(cls, hosts: HostTable, query: ResourceQuery) -> "RootQuery":
         every = hosts.all_hosts
         allowed = every
         for step in resource_steps(hosts, query, lambda: every):
@@ -69,9 +69,12 @@ class RootWay:
             hosts.used[:, column] += amount * servers
 
 
-def root_ways(hosts: HostTable, query: ResourceQuery) -> tuple[RootWay, ...] | None:
-    """Return the ways in the order in which the scheduler tries them; None if the query needs other providers."""
+def root_queries(hosts: HostTable, query: ResourceQuery) -> tuple[RootQuery, ...] | None:
+    """Return the query and its fallback, in this order, which is the scheduler's order of attempts.
+
+    None if the query needs nested or sharing providers.
+    """
     queries = [query] if query.fallback is None else [query, fallback_query(query, query.fallback)]
     if any(needs_trees(hosts, each) for each in queries):
         return None
-    return tuple(RootWay.of(hosts, each) for each in queries)
+    return tuple(RootQuery.of(hosts, each) for each in queries)

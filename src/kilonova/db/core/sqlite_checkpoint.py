@@ -6,7 +6,7 @@ import sqlite3
 from pathlib import Path
 
 
-def settle(name: str) -> None:
+def checkpoint_file(name: str) -> None:
     """Checkpoint the write-ahead log of an SQLite database, so that the database file alone is a complete copy.
 
     No other process may write meanwhile. Does nothing if the file is missing, and ignores errors of SQLite.
