@@ -19,6 +19,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from kilonova.bundled_services.program_path import PATH
 from kilonova.errors import ConfigurationError, Unavailable
 
 #: This machine's address in the external network ``public``. Neutron's routers use it as their gateway.
@@ -28,7 +29,6 @@ _EXTERNAL = f"{EXTERNAL_ADDRESS}/24"
 _NAMESPACES = Path("/run/netns")
 _METADATA_OCTET = 169
 _NAME_LENGTH = 40
-_PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
 _IPV4 = "/proc/sys/net/ipv4"
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9.-]")
 #: Kernel settings of the namespace. rp_filter 1 drops packets whose answer would leave through another device.
@@ -145,5 +145,5 @@ def _done(command: Sequence[str], environment: dict[str, str] | None) -> subproc
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "PATH": _PATH, **(environment or {})},
+        env={**os.environ, "PATH": PATH, **(environment or {})},
     )

@@ -22,9 +22,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+from kilonova.bundled_services.daemon_probe import accepts_connections, wait_for_end
 from kilonova.bundled_services.libvirt_keeper import PLACES
 from kilonova.bundled_services.libvirt_leftovers import forget_ended, tidy_logs
 from kilonova.bundled_services.private_file import write_private
+from kilonova.bundled_services.program_path import PATH
 from kilonova.bundled_services.short_way import make_short_way, short_way
 from kilonova.errors import ConfigurationError, Unavailable
 
@@ -35,7 +37,6 @@ _QUIT_S = 5.0
 #: The longest path of a socket that libvirt creates below XDG_CONFIG_HOME, relative to that folder.
 _LONGEST = "/libvirt/qemu/channel/target/domain-10000-instance-00000001/org.qemu.guest_agent.0"
 _PROGRAMS = ("libvirtd", "qemu-system-x86_64", "qemu-img")
-_PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
 _LAST_LINES = 10
 #: Paths of libvirt's QEMU driver within the folder: status files of running guests, sockets, logs and definitions of
 #: guests.
@@ -81,7 +82,7 @@ _FIRST_PORT, _PORTS, _PORT_RANGES = 5900, 200, 130
 
 def missing_programs() -> tuple[str, ...]:
     """Return the names of missing programs that guests need."""
-    return tuple(name for name in _PROGRAMS if shutil.which(name, path=_PATH) is None)
+    return tuple(name for name in _PROGRAMS if shutil.which(name, path=PATH) is None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +99,8 @@ class Libvirtd:
     ``host``: the host name that libvirtd sees; effective only for root. ``emulates``: no guest will use KVM.
     ``guests_end_with_parent``: kill the guests, too, when the process that started libvirtd exits.
     ``network``: network namespace of libvirtd and its guests; only for root. None: that of this process.
+    ``name``: name of the process in messages.
     """
-
-    name = "libvirtd"
 
     def __init__(
         self,
@@ -110,7 +110,9 @@ class Libvirtd:
         emulates: bool = False,
         guests_end_with_parent: bool = False,
         network: GuestNetwork | None = None,
+        name: str = "libvirtd",
     ) -> None:
+        self.name = name
         self.folder = folder.absolute()
         self._host = host or socket.gethostname()
         self.emulates = emulates
@@ -141,7 +143,7 @@ class Libvirtd:
         self._tidy()
         conf = "/etc/libvirt/libvirtd.conf" if self._private else f"{self._base}/libvirtd.conf"
         pid_file = "/run/libvirt/libvirtd.pid" if self._private else f"{self._base}/run/libvirtd.pid"
-        command = [shutil.which("libvirtd", path=_PATH) or "libvirtd", "-f", conf, "-p", pid_file]
+        command = [shutil.which("libvirtd", path=PATH) or "libvirtd", "-f", conf, "-p", pid_file]
         reading, writing = os.pipe()
         arguments = [str(os.getpid()), str(writing), str(int(self._guests_end))]
         arguments += [str(self.folder), self._host] if self._private else ["", ""]
@@ -170,16 +172,11 @@ class Libvirtd:
 
     def ended(self) -> bool:
         """Return whether libvirtd has exited or was never started."""
-        return self.pidfd < 0 or _wait_for_end(self.pidfd, 0)
+        return self.pidfd < 0 or wait_for_end(self.pidfd, 0)
 
     def answers(self) -> bool:
         """Return whether libvirtd accepts connections."""
-        with socket.socket(socket.AF_UNIX) as client:
-            client.settimeout(2)
-            with contextlib.suppress(OSError):
-                client.connect(self.socket)
-                return True
-        return False
+        return accepts_connections(self.socket)
 
     def wait(self) -> None:
         """Wait until libvirtd accepts connections. Raises: Unavailable."""
@@ -208,7 +205,7 @@ class Libvirtd:
         if not self.ended():
             _send(self.pidfd, signal.SIGCONT)  # a process stopped by SIGSTOP does not handle SIGTERM
             _send(self.pidfd, signal.SIGTERM)
-            _wait_for_end(self.pidfd, _STOP_S)
+            wait_for_end(self.pidfd, _STOP_S)
         self.kill()
         if not self.guests():
             self._unlink()
@@ -217,7 +214,7 @@ class Libvirtd:
         """Kill libvirtd to simulate a crash. It can be started again. Guests keep running."""
         if self.pidfd >= 0:
             _send(self.pidfd, signal.SIGKILL)
-            _wait_for_end(self.pidfd, _END_S)
+            wait_for_end(self.pidfd, _END_S)
             os.close(self.pidfd)
             self.pidfd = -1
         if self._keeper is not None:
@@ -259,7 +256,7 @@ class Libvirtd:
             for pidfd in pidfds:
                 _send(pidfd, number)
             for pidfd in pidfds:
-                _wait_for_end(pidfd, deadline - time.monotonic())
+                wait_for_end(pidfd, deadline - time.monotonic())
                 os.close(pidfd)
 
     def remove(self) -> None:
@@ -343,10 +340,10 @@ class Libvirtd:
         if self._network is not None and self._network.ovs_run is not None:
             kept["OVS_RUNDIR"] = str(self._network.ovs_run)  # libvirt calls ovs-vsctl without --db
         if self._private:
-            return {**kept, "PATH": _PATH, "HOME": "/root"}
+            return {**kept, "PATH": PATH, "HOME": "/root"}
         return {
             **kept,
-            "PATH": _PATH,
+            "PATH": PATH,
             "HOME": self._base,
             "XDG_CONFIG_HOME": self._base,
             "XDG_RUNTIME_DIR": f"{self._base}/run",
@@ -362,10 +359,3 @@ def _is_emulator(words: Sequence[str]) -> bool:
 def _send(pidfd: int, number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError):
         signal.pidfd_send_signal(pidfd, number)
-
-
-def _wait_for_end(pidfd: int, timeout_s: float) -> bool:
-    """Wait until a process exits. Return whether it has exited within ``timeout_s``."""
-    poll = select.poll()
-    poll.register(pidfd, select.POLLIN)
-    return bool(poll.poll(max(0.0, timeout_s) * 1000))

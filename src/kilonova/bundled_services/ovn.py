@@ -19,8 +19,9 @@ from kilonova.bundled_services import tunnel_end
 from kilonova.bundled_services.host_network import EXTERNAL_NETWORK, HostNetwork, run
 from kilonova.bundled_services.masquerade import Masquerade
 from kilonova.bundled_services.ovn_host import OvnHost
-from kilonova.bundled_services.ovs_folder import PATH, OvsFolder
+from kilonova.bundled_services.ovs_folder import OvsFolder
 from kilonova.bundled_services.ovs_process import OvsProcess
+from kilonova.bundled_services.program_path import PATH
 from kilonova.bundled_services.settings import OvnDatabases
 from kilonova.bundled_services.tunnel_end import TunnelEnd
 from kilonova.errors import ConfigurationError

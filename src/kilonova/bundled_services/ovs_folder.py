@@ -9,10 +9,9 @@ from pathlib import Path
 
 from kilonova.bundled_services.host_network import run
 from kilonova.bundled_services.ovs_process import OvsProcess
+from kilonova.bundled_services.program_path import PATH
 from kilonova.bundled_services.short_way import make_short_way, short_way
 
-#: Folders of programs: those of administrators may be missing from PATH.
-PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
 _SCHEMAS = {
     "northbound": "/usr/share/ovn/ovn-nb.ovsschema",
     "southbound": "/usr/share/ovn/ovn-sb.ovsschema",

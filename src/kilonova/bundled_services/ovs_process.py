@@ -3,14 +3,13 @@
 
 import contextlib
 import os
-import select
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from kilonova.bundled_services.daemon_probe import accepts_connections, wait_for_end
 from kilonova.bundled_services.parent_death import die_with_parent
 from kilonova.bundled_services.settings import LOG_BYTES
 from kilonova.errors import Unavailable
@@ -61,15 +60,10 @@ class OvsProcess:
 
     def answers(self) -> bool:
         """Return whether the daemon is ready."""
-        if self._process is None:
+        if self._process is None or not accepts_connections(self._socket.format(pid=self._process.pid)):
             return False
-        with socket.socket(socket.AF_UNIX) as client:
-            client.settimeout(2)
-            with contextlib.suppress(OSError):
-                client.connect(self._socket.format(pid=self._process.pid))
-                self._is_complete = self._is_complete or self.when_listening()
-                return self._is_complete
-        return False
+        self._is_complete = self._is_complete or self.when_listening()
+        return self._is_complete
 
     def wait(self) -> None:
         """Wait until the daemon is ready. Raises: Unavailable."""
@@ -83,7 +77,7 @@ class OvsProcess:
 
     def ended(self) -> bool:
         """Return whether the daemon has ended or was never started."""
-        return self.pidfd < 0 or _is_readable(self.pidfd, 0)
+        return self.pidfd < 0 or wait_for_end(self.pidfd, 0)
 
     def ending(self) -> str:
         status = None if self._process is None else self._process.poll()
@@ -102,7 +96,7 @@ class OvsProcess:
             for number in (signal.SIGCONT, signal.SIGTERM):  # a process stopped by SIGSTOP does not handle SIGTERM
                 with contextlib.suppress(ProcessLookupError):
                     signal.pidfd_send_signal(self.pidfd, number)
-            _is_readable(self.pidfd, _STOP_S)
+            wait_for_end(self.pidfd, _STOP_S)
         self.kill()
 
     def kill(self) -> None:
@@ -117,10 +111,3 @@ class OvsProcess:
         """Start the daemon again after it has ended. Call it in the main thread. Raises: OSError."""
         self.kill()
         self.start()
-
-
-def _is_readable(pidfd: int, timeout_s: float) -> bool:
-    """Wait until a process exits. Return whether it has exited within ``timeout_s``."""
-    poll = select.poll()
-    poll.register(pidfd, select.POLLIN)
-    return bool(poll.poll(timeout_s * 1000))

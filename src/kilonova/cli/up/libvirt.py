@@ -124,10 +124,10 @@ class LibvirtSide:
         self.metadata = None if network is None else MetadataPart(network, f"metadata{suffix}")
         guests = None if network is None else network.guests
         self.libvirtd = (
-            None if self._uri else Libvirtd(folder / "libvirt", self.name, emulates=emulates, network=guests)
+            None
+            if self._uri
+            else Libvirtd(folder / "libvirt", name, emulates=emulates, network=guests, name=f"libvirtd{suffix}")
         )
-        if self.libvirtd is not None:
-            self.libvirtd.name += suffix
 
     def start(self) -> None:
         """Start the metadata service and libvirtd, as far as they are needed, and wait until they are ready.
