@@ -2,13 +2,13 @@
 """The metadata service of real guests of ``kilonova up``, and the options with which the host's agent answers it."""
 
 import os
-import sys
 from collections.abc import Mapping
 from typing import Any
 
 from kilonova.bundled_services.ovn_host import OvnHost
 from kilonova.bundled_services.ovs_process import OvsProcess
 from kilonova.bundled_services.settings import save
+from kilonova.cli.up.children import RUN_MODULE
 
 _MODULE = "kilonova.bundled_services.metadata_service"
 
@@ -21,7 +21,7 @@ class MetadataPart:
         self._file = host.folder.path / "metadata.json"
         self.process = OvsProcess(
             name,
-            (sys.executable, "-m", _MODULE, "--settings", str(self._file)),
+            (*RUN_MODULE, _MODULE, "--settings", str(self._file)),
             self._settings.control,
             host.folder.path / "log" / "metadata.log",
             os.environ,
