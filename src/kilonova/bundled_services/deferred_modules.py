@@ -4,7 +4,8 @@
 Keystone imports pysaml2, and Glance imports openstacksdk and libraries for signatures of images. Few clouds of
 ``kilonova up`` use them, and loading them takes a quarter of the start.
 
-A module must not be deferred if a module of its own imports names from it while it is loaded.
+A module must not be deferred if a module of its own imports names from it while it is loaded. importlib's LazyLoader
+does not help: it loads a package as soon as one of the package's modules is imported.
 """
 
 import sys

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The way of guests beyond this machine: their packets leave with the machine's address.
+"""The way of guests to networks beyond this machine: packets of guests leave with the machine's address.
 
 ::
 
-    guest ── router, floating address ── external cable ── this machine ── uplink ── other networks, the internet
+    guest ── router, floating address ── external device ── this machine ── uplink ── other networks, the internet
 
-This machine forwards packets between two devices only: the cable and the uplink, which has the default route. If it did
-not forward packets of the uplink before, only replies to guests are forwarded, so it is no router for its neighbours.
+This machine forwards packets between two devices only: its device in the external network, and the uplink, which has
+the default route. If forwarding was disabled on the uplink before, only replies to guests are forwarded from there, so
+this machine is no router for its neighbours.
 """
 
 import contextlib
@@ -24,23 +25,23 @@ _DEVICES = Path("/proc/sys/net/ipv4/conf")
 class Masquerade:
     """Source NAT for the external network.
 
-    ``cable``: device of this machine in the external network, whose ``addresses`` are given as a prefix. ``note``: file
-    with the uplinks on which this class has enabled forwarding; it outlives a killed process. ``devices``: folder with
-    the kernel's settings of each device. ``execute``: runs a program, as :func:`run`.
+    ``external``: device of this machine in the external network. ``addresses``: prefix of this network. ``note``: file
+    with the uplinks on which this class has enabled forwarding; the file outlives a killed process. ``devices``: folder
+    with the kernel's settings of each device. ``execute``: runs a program, as :func:`run`.
     """
 
     def __init__(
         self,
-        cable: str,
+        external: str,
         addresses: str,
         note: Path,
         *,
         devices: Path = _DEVICES,
         execute: Callable[..., str] = run,
     ) -> None:
-        self._cable = cable
+        self._external = external
         self._addresses = addresses
-        self._table = f"kilonova-{cable}"
+        self._table = f"kilonova-{external}"
         self._note = note
         self._devices = devices
         self._run = execute
@@ -58,7 +59,7 @@ class Masquerade:
             closed = sorted(device for device in uplinks if not self._forwards(device))
             self._run("nft", self._rules(closed))
             write_private(self._note, "\n".join(closed))
-            for device in (*closed, self._cable):
+            for device in (*closed, self._external):
                 self._switch(device, forwards=True)
         except (OSError, Unavailable) as error:
             return str(error)
@@ -85,7 +86,7 @@ class Masquerade:
             "chain out { type nat hook postrouting priority srcnat; "
             f"ip saddr {self._addresses} ip daddr != {self._addresses} masquerade; }}; "
             f"chain through {{ type filter hook forward priority filter; {drops}"
-            f'iifname "{self._cable}" tcp flags syn tcp option maxseg size set rt mtu; }}; }}'
+            f'iifname "{self._external}" tcp flags syn tcp option maxseg size set rt mtu; }}; }}'
         )
 
     def _forwards(self, device: str) -> bool:

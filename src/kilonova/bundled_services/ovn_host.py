@@ -30,10 +30,10 @@ _NO_TUNNEL = "127.0.0.1"
 
 
 class OvnHost:
-    """One host. ``name``: its name, to which Neutron binds ports. ``folder``: for its processes. ``number``: 0, 1, …
+    """One host. ``name``: the name of the host, to which Neutron binds ports. ``folder``: for the host's processes.
 
-    ``northbound``, ``southbound``: connections to OVN's databases. ``tunnel``: the host's end of tunnels; None if there
-    is no other host.
+    ``network``: the network namespace of the host's guests. ``northbound``, ``southbound``: connections to OVN's
+    databases. ``tunnel``: the host's end of tunnels; None if there is no other host.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class OvnHost:
         network: HostNetwork,
         northbound: str,
         southbound: str,
-        tunnel: TunnelEnd | None = None,
+        tunnel: TunnelEnd | None,
     ) -> None:
         self.name = name
         self.folder = folder

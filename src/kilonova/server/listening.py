@@ -43,9 +43,9 @@ def listen(host: str, port: int, name: str) -> socket.socket:
 
 
 def listen_locally(path: str, name: str) -> socket.socket:
-    """Listen on a Unix socket that only this user can use. A socket of an ended process at the path is replaced.
+    """Listen on a Unix socket that only this user can use. A file at the path is replaced: an ended process leaves one.
 
-    ``name``: the path's option, for errors. Raises: Unavailable.
+    ``name``: name of the option that sets the path, for error messages. Raises: Unavailable.
     """
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:

@@ -11,7 +11,7 @@ from kilonova.errors import Unavailable
 
 
 class Machine:
-    """A machine with the uplink ``eth0`` and the cable ``kn1``. ``rules``: the nft commands that were run."""
+    """A machine with the uplink ``eth0`` and the external device ``kn1``. ``rules``: the nft commands that were run."""
 
     def __init__(self, folder: Path) -> None:
         self.devices = folder / "conf"
