@@ -90,9 +90,16 @@ class SimulatedGuest:
             tzinfo=None
         )  # older control processes do not send the time of the order
         size = guest.vcpus, guest.memory_mib, guest.root_gib
-        has_drive, ports = guest.config_drive is not None, tuple(vif.port_id for vif in guest.vifs)
-        made = cls(state, origin, *size, ordered_at, guest.image_ref, has_config_drive=has_drive, ports=ports)
-        return replace(made, local_disks=tuple(_local_disks(guest)))
+        return cls(
+            state,
+            origin,
+            *size,
+            ordered_at,
+            guest.image_ref,
+            has_config_drive=guest.config_drive is not None,
+            ports=tuple(vif.port_id for vif in guest.vifs),
+            local_disks=tuple(_local_disks(guest)),
+        )
 
 
 def _local_disks(guest: GuestSpec) -> Iterator[str]:
