@@ -5,14 +5,12 @@ A forked command behaves like ``kilonova COMMAND``: it has its own session, log 
 and continued. On ``SIGUSR1`` a control process also compares its mirror with the database.
 """
 
-import atexit
 import contextlib
 import gc
 import json
 import os
 import select
 import signal
-import sys
 import threading
 import traceback
 from collections.abc import Sequence
@@ -21,6 +19,7 @@ from typing import NoReturn
 
 import kilonova.cli.commands.api
 import kilonova.cli.commands.compute
+import kilonova.cli.main
 import kilonova.cli.scenarios.settings
 import kilonova.cli.wiring.agent_process
 import kilonova.cli.wiring.control
@@ -28,8 +27,8 @@ import kilonova.cli.wiring.http_server
 import kilonova.messaging.rabbit.conductor_end
 import kilonova.server.serving  # noqa: F401 - imported here for the forked children
 from kilonova.bundled_services.parent_death import die_with_parent
-from kilonova.cli.main import main
 from kilonova.cli.wiring.core import Core
+from support.command_process import append_output, run_kilonova
 from support.mirrors import assert_follows
 
 #: Suffix of the file beside a control process's log that holds the result of its mirror check.
@@ -120,21 +119,11 @@ def _serve(asked: int, answered: int) -> NoReturn:
 
 
 def _become(arguments: Sequence[str], log: Path) -> NoReturn:
-    output = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
-    os.dup2(output, 1)
-    os.dup2(output, 2)
+    append_output(log, log)
     signal.signal(signal.SIGUSR1, lambda _number, _frame: threading.Thread(target=_look_at_mirror, args=[log]).start())
-    status = 1
-    try:
-        status = main(arguments)
-        atexit._run_exitfuncs()
-    except BaseException:  # noqa: BLE001 - as the interpreter does at exit
-        traceback.print_exc()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(status)
+    run_kilonova(arguments)
 
 
 def _look_at_mirror(log: Path) -> None:

@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """`kilonova` commands in processes forked from one that has imported Kilonova: imports take most of a start's time."""
 
-import atexit
 import multiprocessing
 import os
 import subprocess
-import sys
-import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
 from kilonova.bundled_services.parent_death import die_with_parent
+from support.command_process import append_output, run_kilonova
 
 _PROCESSES = multiprocessing.get_context("forkserver")
 _PROCESSES.set_forkserver_preload(
@@ -33,6 +31,9 @@ class ForkedCommand:
 
     ``log``: file to which its output is appended; ``errors``: another file for standard error. ``environment``:
     variables in addition to those of this process.
+
+    A worker of a ``multiprocessing.Pool`` cannot create such a process, because both are daemonic. In a worker use
+    ``crash.launcher``, or ``Served`` with ``is_forked = False``.
     """
 
     def __init__(
@@ -77,23 +78,9 @@ class ForkedCommand:
 
 
 def _become(arguments: Sequence[str], log: Path, errors: Path, environment: Mapping[str, str]) -> NoReturn:
-    from kilonova.cli.main import main
-
     die_with_parent(os.getppid())  # the parent ends with the test process
     os.setsid()
     os.environ.clear()
     os.environ.update(environment)
-    for descriptor, file in ((1, log), (2, errors)):
-        opened = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        os.dup2(opened, descriptor)
-        os.close(opened)
-    sys.argv = ["kilonova", *arguments]
-    status = 1
-    try:
-        status = main(arguments)
-        atexit._run_exitfuncs()
-    except BaseException:  # noqa: BLE001 - as the interpreter does at exit
-        traceback.print_exc()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(status)
+    append_output(log, errors)
+    run_kilonova(arguments)

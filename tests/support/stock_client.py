@@ -13,6 +13,8 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from support.command_process import append_output
+
 _LOADED_BEFOREHAND = [
     "novaclient.client",
     "novaclient.shell",
@@ -81,10 +83,7 @@ def _main(client: str, words: Sequence[str], environment: Mapping[str, str], out
     os.environ.update(kept)
     os.setsid()  # detached from the terminal, where the client would prompt
     sys.stdin = out.with_name("in").open(encoding="utf-8")
-    for descriptor, file in ((1, out), (2, err)):
-        opened = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        os.dup2(opened, descriptor)
-        os.close(opened)
+    append_output(out, err)
     sys.argv = [client, *words]
     status = _CLIENTS[client](words)
     sys.stdout.flush()
