@@ -3,7 +3,6 @@
 
 import logging
 import multiprocessing
-import os
 import shutil
 from collections import defaultdict
 from collections.abc import Iterator
@@ -19,10 +18,10 @@ from crash.warm_up import warm_up
 from kilonova.conductor.workflows.registry import REGISTRY
 from kilonova.db import schema
 from kilonova.db.database import Database
+from support.samples import IS_WHOLE
 
 #: Workflows without a server of their own.
 _NO_SERVER = {"batch", "cache-images"}
-_WHOLE = bool(os.environ.get("KILONOVA_WHOLE"))
 
 
 def _wanted() -> Iterator[Course]:
@@ -30,7 +29,7 @@ def _wanted() -> Iterator[Course]:
     for course in courses():
         if course.kind in _NO_SERVER or course.why is not None:
             continue
-        if _WHOLE or not (course.breaks or course.fault):
+        if IS_WHOLE or not (course.breaks or course.fault):
             yield course
 
 

@@ -4,7 +4,6 @@
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,11 +14,11 @@ import requests
 
 from kilonova.bundled_services.free_ports import free_port
 from kilonova.bundled_services.settings import Account, CatalogEntry, KeystoneSettings, save
+from support.waiting import wait_for_service
 
 ROLES = ("reader", "member", "manager", "admin", "service")
 #: Scopes of tokens: two projects, their domain, the system, and unscoped.
 HOME, ELSEWHERE, DOMAIN, SYSTEM, UNSCOPED = SCOPES = ("home", "elsewhere", "domain", "system", "unscoped")
-_TIMEOUT_S = 120.0
 
 
 @dataclass(frozen=True)
@@ -64,24 +63,11 @@ def start_identity(folder: Path, **options: str) -> Iterator[Identity]:
         environment = os.environ | {f"OS_{name}": value for name, value in options.items()}
         process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, env=environment)
     try:
-        _wait(process, url, folder / "log")
+        wait_for_service(process, url, folder / "log")
         yield _people(f"{url}/v3", admin, service)
     finally:
         process.terminate()
         process.wait(30)
-
-
-def _wait(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
-    deadline = time.monotonic() + _TIMEOUT_S
-    while True:
-        try:
-            requests.get(url, timeout=5)
-        except requests.ConnectionError:
-            assert process.poll() is None, log.read_text()
-            assert time.monotonic() < deadline, log.read_text()
-            time.sleep(0.05)
-        else:
-            return
 
 
 def _people(url: str, admin: Account, service: Account) -> Identity:

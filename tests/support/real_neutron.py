@@ -6,20 +6,18 @@ It has the simulated mechanism, so it binds ports on hosts of any name. Requests
 
 import os
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import requests
 
 from kilonova.bundled_services.free_ports import LOOPBACK, free_port
 from kilonova.bundled_services.neutron_environment import neutron_python
 from kilonova.bundled_services.settings import Account, NeutronSettings, save
+from support.waiting import wait_for_service
 
-_TIMEOUT_S = 120.0
 _NO_ONE = Account("neutron", "", "service", ())
 
 
@@ -46,7 +44,7 @@ def start_neutron(folder: Path, module: str = "kilonova.bundled_services.neutron
         process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, env=_environment())
     neutron = RealNeutron(f"http://{LOOPBACK}:{settings.port}", folder, process.pid)
     try:
-        _wait(process, neutron.url, folder / "log")
+        wait_for_service(process, neutron.url, folder / "log")
         yield neutron
     finally:
         process.terminate()
@@ -67,16 +65,3 @@ def _environment() -> dict[str, str]:
     """Return the environment of a process that can import ``support``."""
     folders = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, folders))}
-
-
-def _wait(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
-    deadline = time.monotonic() + _TIMEOUT_S
-    while True:
-        try:
-            requests.get(url, timeout=5)
-        except requests.ConnectionError:
-            assert process.poll() is None, log.read_text()
-            assert time.monotonic() < deadline, log.read_text()
-            time.sleep(0.05)
-        else:
-            return

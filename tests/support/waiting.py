@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Polling for conditions that come true in the background."""
 
+import subprocess
 import time
 from collections.abc import Callable
+from pathlib import Path
 
+import requests
 import sqlalchemy as sa
 
 from kilonova.db.core import tables as t
@@ -35,3 +38,17 @@ def wait_until_idle(database: Database, *, every_s: float = 0.005, at_most_s: fl
         return not left
 
     wait_until(is_idle, lambda: f"all workflows to end: {left}", at_most_s=at_most_s, every_s=every_s)
+
+
+def wait_for_service(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
+    """Poll until a service answers at ``url``. Raises: AssertionError with the log if ``process`` ends or is slow."""
+
+    def answers() -> bool:
+        assert process.poll() is None, log.read_text()
+        try:
+            requests.get(url, timeout=5)
+        except requests.ConnectionError:
+            return False
+        return True
+
+    wait_until(answers, lambda: f"{url} to answer: {log.read_text()}", at_most_s=120, every_s=0.05)
