@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from kilonova.bundled_services.host_network import HostNetwork, run
-from kilonova.bundled_services.libvirtd import Libvirtd
+from kilonova.bundled_services.host_network import HostNetwork
 from support.external_network import external_network
+from support.network_guests import BOOT_S, end_guests, namespaces, said
 from support.samples import IS_WHOLE
 from support.stock_cloud import StockCloud
 from support.supervisor import Supervisor
@@ -22,7 +22,6 @@ pytestmark = [
     pytest.mark.cloud,
     pytest.mark.skipif(not IS_WHOLE, reason="takes two minutes; KILONOVA_WHOLE=1 runs it"),
 ]
-_BOOT_S = 180
 #: Reads the own metadata, then tries to be the guest with the address {other}. Each line has a word and the answer.
 _PROBES = """\
 #!/bin/sh
@@ -54,25 +53,12 @@ def supervisor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Supervisor]
     with external_network():
         yield supervisor.start().until_ready()
         supervisor.stop()
-        for libvirt in (folder / "libvirt", *folder.glob("hosts/*/libvirt")):
-            Libvirtd(libvirt).end_guests()
-        for namespace in namespaces(folder):
-            run("ip", "netns", "delete", namespace)
+        end_guests(folder)
 
 
 @pytest.fixture(scope="module")
 def stock(supervisor: Supervisor) -> StockCloud:
     return StockCloud(supervisor)
-
-
-def namespaces(folder: Path) -> list[str]:
-    """Return the names of the network namespaces of a cloud."""
-    digest = HostNetwork(folder, "").name.rpartition("-")[2]
-    return [file.name for file in Path("/run/netns").glob(f"kn-*-{digest}")]
-
-
-def said(stock: StockCloud, server: str, pattern: str) -> list[str]:
-    return re.findall(pattern, stock.do("console", "log", "show", server).replace("\r", ""))
 
 
 def number_of(stock: StockCloud, server: str) -> str:
@@ -97,7 +83,7 @@ def servers(stock: StockCloud, tmp_path_factory: pytest.TempPathFactory) -> dict
 
 
 def probed(stock: StockCloud) -> dict[str, str]:
-    wait_until(lambda: said(stock, "second", "probe: end"), "the probes to end", at_most_s=_BOOT_S)
+    wait_until(lambda: said(stock, "second", "probe: end"), "the probes to end", at_most_s=BOOT_S)
     return dict(said(stock, "second", r"probe: (\w+) (.*)\."))
 
 

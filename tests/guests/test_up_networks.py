@@ -4,7 +4,6 @@
 ``tools/network_guest.sh`` builds their image ``tiny``. The tests are in the order of the life of one cloud.
 """
 
-import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -16,8 +15,8 @@ from urllib.request import urlopen
 import pytest
 
 from kilonova.bundled_services.host_network import HostNetwork, run
-from kilonova.bundled_services.libvirtd import Libvirtd
 from support.external_network import external_network
+from support.network_guests import BOOT_S, end_guests, namespaces, said
 from support.samples import IS_WHOLE
 from support.stock_cloud import StockCloud
 from support.supervisor import Supervisor
@@ -26,7 +25,6 @@ from support.waiting import wait_until
 
 pytestmark = pytest.mark.cloud
 
-_BOOT_S = 180
 #: Metadata and orders come over RabbitMQ. `make guests` with KILONOVA_WHOLE tests a host without an agent process.
 _AGENTS = () if IS_WHOLE else ("--agents", "1")
 
@@ -38,9 +36,7 @@ def supervisor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Supervisor]
     with external_network():
         yield supervisor.start().until_ready()
         supervisor.stop()
-        Libvirtd(folder / "libvirt").end_guests()
-        for namespace in namespaces(folder):
-            run("ip", "netns", "delete", namespace)
+        end_guests(folder)
 
 
 @pytest.fixture(scope="module")
@@ -71,17 +67,6 @@ def addresses(stock: StockCloud, key: Path) -> dict[str, list[str]]:
     return {name: sorted(both, key=lambda address: ":" in address) for name, both in shown.items()}
 
 
-def namespaces(folder: Path) -> list[str]:
-    """Return the names of the network namespaces of a cloud."""
-    digest = HostNetwork(folder, "").name.rpartition("-")[2]
-    return [file.name for file in Path("/run/netns").glob(f"kn-*-{digest}")]
-
-
-def said(stock: StockCloud, server: str, pattern: str) -> list[str]:
-    """Return what the console log of a server has for a group in a pattern."""
-    return re.findall(pattern, stock.do("console", "log", "show", server).replace("\r", ""))
-
-
 def path_of(url: str) -> str:
     """Return the path of a WebSocket for a console, with its token. ``url``: what the API shows."""
     return f"/?{urlsplit(unquote(url)).query.rpartition('?')[2]}"
@@ -100,9 +85,7 @@ def test_guests_get_by_dhcp_the_addresses_that_the_api_shows(
 ) -> None:
     for name, (address, _) in addresses.items():
         pattern = r"guest: address eth0 (\S+)/24 mtu=1442"
-        wait_until(
-            lambda name=name, pattern=pattern: said(stock, name, pattern), "the guest to boot", at_most_s=_BOOT_S
-        )
+        wait_until(lambda name=name, pattern=pattern: said(stock, name, pattern), "the guest to boot", at_most_s=BOOT_S)
         assert said(stock, name, pattern) == [address]
 
 
@@ -125,7 +108,7 @@ def floating(stock: StockCloud, addresses: dict[str, list[str]]) -> str:
 
 
 def test_the_machine_reaches_a_guest_by_its_floating_address(floating: str) -> None:
-    wait_until(lambda: fetched(floating), "the guest to answer", at_most_s=_BOOT_S)
+    wait_until(lambda: fetched(floating), "the guest to answer", at_most_s=BOOT_S)
 
 
 def test_guests_reach_each_other(floating: str, addresses: dict[str, list[str]]) -> None:
