@@ -4,6 +4,7 @@
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 from rich import box
@@ -38,6 +39,11 @@ def host_text(place: Mapping[str, Any]) -> str:
 
 def counted(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def duration_text(seconds: int) -> str:
+    """Return a duration as hours, minutes and seconds, preceded by the days if there are any."""
+    return str(timedelta(seconds=seconds))
 
 
 def hosts_text(count: int) -> str:

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from kilonova.cli.cloud.options import OPERATOR, AdminCloud, AsJson, DataFolder, WritableApi, connect
-from kilonova.cli.cloud.printing import counted, output_console, plain_table, print_json
+from kilonova.cli.cloud.printing import counted, duration_text, output_console, plain_table, print_json
 from kilonova.cli.exit_codes import one_is_an_answer
 from kilonova.errors import Conflict, NotFound
 
@@ -82,6 +82,4 @@ def show_ports(strays: Sequence[Mapping[str, Any]], console: Console, now: datet
 def _age(created_at: str | None, now: datetime) -> str:
     if created_at is None:
         return ""
-    days, rest = divmod(int((now - datetime.fromisoformat(created_at)).total_seconds()), 86400)
-    clock = f"{rest // 3600}:{rest // 60 % 60:02}:{rest % 60:02}"
-    return f"{days} d {clock}" if days else clock
+    return duration_text(int((now - datetime.fromisoformat(created_at)).total_seconds()))

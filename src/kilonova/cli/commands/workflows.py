@@ -2,7 +2,6 @@
 """``kilonova workflows``: lists running workflows, and retries or abandons those that do not continue."""
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 from typing import Annotated, Any
 
 import typer
@@ -11,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kilonova.cli.cloud.options import OPERATOR, AdminCloud, Api, AsJson, DataFolder, WritableApi, connect
-from kilonova.cli.cloud.printing import counted, output_console, plain_table, print_json
+from kilonova.cli.cloud.printing import counted, duration_text, output_console, plain_table, print_json
 from kilonova.cli.cloud.server_names import UUID, server_id
 from kilonova.errors import Conflict, InvalidRequest, NotFound
 
@@ -143,7 +142,7 @@ def show_list(answer: Mapping[str, Any], console: Console) -> None:
         table.add_column(name, overflow="fold", justify="right" if name == "Age" else "left")
     for flow in flows:
         state = Text(_state(flow), style=_COLORS.get(flow["state"], ""))
-        age = _duration(flow["age_seconds"])
+        age = duration_text(flow["age_seconds"])
         table.add_row(flow["id"], flow["kind"], flow["server_id"] or "", flow["step"], state, age)
     console.print(table)
     if stuck := [flow for flow in flows if flow["state"] == "stuck"]:
@@ -164,7 +163,7 @@ def show_one(flow: Mapping[str, Any], console: Console) -> None:
     lines = [
         f"server {flow['server_id']}" if flow["server_id"] else "",
         f"request {flow['request_id']}",
-        f"started {flow['created_at']}, {_duration(flow['age_seconds'])} ago; at this step since {flow['since']}",
+        f"started {flow['created_at']}, {duration_text(flow['age_seconds'])} ago; at this step since {flow['since']}",
         f"run by process {flow['process']['id']}{alive}",
         f"step {flow['step']} failed {counted(flow['tries'], 'time')}" if flow["tries"] else "",
         f"interrupted by {flow['interrupt']}" if flow["interrupt"] else "",
@@ -224,7 +223,3 @@ def show_abandoned(given_up: Mapping[str, Any], console: Console) -> None:
     if migration := given_up["migration"]:
         console.print(f"The server's {migration['type']} {migration['id']} stays in status {migration['status']}.")
     console.print(f"To release the server's resources: openstack server delete {server}")
-
-
-def _duration(seconds: int) -> str:
-    return str(timedelta(seconds=seconds))

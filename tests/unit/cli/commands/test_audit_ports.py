@@ -50,7 +50,7 @@ def test_stray_ports_are_listed_with_age_and_remedy() -> None:
     audit_ports.show_ports([LATE, LOST], Console(file=text, width=120), now)
     lines = [line.rstrip() for line in text.getvalue().splitlines()]
     row = next(line for line in lines if "p-late" in line)
-    assert row.split() == ["p-late", "s-1", "node1", "2", "d", "0:01:05", "yes", "deleted"]
+    assert row.split() == ["p-late", "s-1", "node1", "2", "days,", "0:01:05", "yes", "deleted"]
     assert "deleted: 1 port" in lines
     assert "The server of the port was deleted. Delete it." in lines
 
