@@ -17,7 +17,7 @@ from kilonova.db import compute_nodes, isolation_guard, server_migrations
 from kilonova.db.change_log.changes import LoggedAggregate
 from kilonova.db.core import tables as t
 from kilonova.db.core.prepared import Prepared
-from kilonova.db.core.statements import insert_missing
+from kilonova.db.core.statements import insert_missing, pieces
 from kilonova.db.core.transaction import Transaction
 from kilonova.deadline import heeding
 from kilonova.errors import Conflict, InvalidRequest, NotFound
@@ -26,7 +26,6 @@ from kilonova.model.aggregate import ZONE_KEY, Aggregate
 from kilonova.model.host import COMPUTE
 from kilonova.scheduler.isolation_rules import is_rule_key
 
-_NAMED_TOGETHER = 500
 _ZONE = Prepared(
     sa.select(t.aggregate_metadata.c.value)
     .join(t.aggregate_hosts, t.aggregate_hosts.c.aggregate_id == t.aggregate_metadata.c.aggregate_id)
@@ -199,8 +198,7 @@ def members_among(connection: Connection, hosts: Collection[str]) -> tuple[str, 
     """Return the hosts among ``hosts`` that are in at least one aggregate, sorted by name."""
     names = sorted(hosts)
     found: set[str] = set()
-    for start in range(0, len(names), _NAMED_TOGETHER):
-        some = names[start : start + _NAMED_TOGETHER]
+    for some in pieces(names):
         members = sa.select(t.aggregate_hosts.c.host).where(t.aggregate_hosts.c.host.in_(some))
         found.update(connection.execute(members).scalars())
     return tuple(sorted(found))

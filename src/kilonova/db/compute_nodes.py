@@ -14,7 +14,7 @@ from kilonova.db import host_devices, provider_states, providers
 from kilonova.db.change_log.changes import LoggedCapabilities, LoggedNode
 from kilonova.db.core import tables as t
 from kilonova.db.core.prepared import Prepared, PreparedInsert
-from kilonova.db.core.statements import mapping
+from kilonova.db.core.statements import mapping, pieces
 from kilonova.db.core.transaction import Transaction
 from kilonova.deadline import heeding
 from kilonova.errors import NotFound
@@ -28,7 +28,6 @@ _FAILING = Prepared(
     )
 )
 _NODE = t.compute_nodes.c
-_NAMED_TOGETHER = 500
 _INSERT = PreparedInsert(t.compute_nodes)
 _CHANGE = Prepared(
     sa.update(t.compute_nodes)
@@ -123,8 +122,8 @@ def report_all(tx: Transaction, said: Sequence[NodeReport]) -> list[ComputeNode]
 def _rows_of_hosts(connection: Connection, hosts: Collection[str]) -> dict[tuple[str, str], dict[str, Any]]:
     found: dict[tuple[str, str], dict[str, Any]] = {}
     names = sorted(hosts)
-    for start in range(0, len(names), _NAMED_TOGETHER):
-        wanted = sa.select(t.compute_nodes).where(_NODE.host.in_(names[start : start + _NAMED_TOGETHER]))
+    for some in pieces(names):
+        wanted = sa.select(t.compute_nodes).where(_NODE.host.in_(some))
         for row in connection.execute(wanted).mappings():
             found[row["host"], row["hypervisor_hostname"]] = dict(row)
     return found

@@ -8,7 +8,7 @@ or another one is enrolled for them.
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -17,12 +17,11 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import host_agents
 from kilonova.db.core import tables as t
-from kilonova.db.core.statements import insert_many, mapping
+from kilonova.db.core.statements import insert_many, mapping, pieces
 from kilonova.db.core.transaction import Transaction
 from kilonova.errors import Conflict, Forbidden, InvalidRequest, NotFound
 
 _A, _H = t.enrolled_agents.c, t.enrolled_hosts.c
-_NAMED_TOGETHER = 500
 _ADDED_TOGETHER = 10_000
 _SHOWN = 10
 #: Host names that the API accepts.
@@ -134,12 +133,12 @@ def require_enrolled(tx: Transaction, name: str, hosts: Collection[str], hypervi
     """
     found = tx.execute(sa.select(_A.name).where(_A.name == name, _A.revoked_at.is_(None))).first()
     foreign = set(hosts)
-    for some in _pieces(sorted(foreign)):
+    for some in pieces(sorted(foreign)):
         mine = sa.select(_H.host).where(_H.agent == name, _H.host.in_(some))
         foreign.difference_update(tx.execute(mine).scalars())
     if found is None or foreign:
         raise Forbidden(f"Agent {name} is not enrolled for {_shown(foreign or hosts)}.")
-    for some in _pieces(sorted(set(hypervisors))):
+    for some in pieces(sorted(set(hypervisors))):
         theirs = sa.select(_H.host).where(_H.agent != name, _H.host.in_(some))
         if taken := tx.execute(theirs).scalars().all():
             raise Forbidden(f"Agent {name} reports a hypervisor {_shown(taken)}, which is a host of another agent.")
@@ -155,7 +154,7 @@ def _remove(tx: Transaction, name: str, removed: Collection[str]) -> None:
     mine = set(tx.execute(sa.select(_H.host).where(_H.agent == name)).scalars())
     if foreign := set(removed) - mine:
         raise InvalidRequest(f"Agent {name} has no host {_shown(foreign)}.")
-    for some in _pieces(sorted(removed)):
+    for some in pieces(sorted(removed)):
         tx.execute(sa.delete(t.enrolled_hosts).where(_H.host.in_(some)))
     host_agents.end_sessions_with(tx, name, removed)
 
@@ -163,7 +162,7 @@ def _remove(tx: Transaction, name: str, removed: Collection[str]) -> None:
 def _add(tx: Transaction, name: str, hosts: Sequence[str]) -> None:
     missing = set(hosts)
     taken: dict[str, str] = {}
-    for some in _pieces(hosts):  # no join with the table of agents, because PostgreSQL might scan all of it
+    for some in pieces(hosts):  # no join with the table of agents, because PostgreSQL might scan all of it
         owners: dict[str, str] = mapping(tx.connection, sa.select(_H.host, _H.agent).where(_H.host.in_(some)))
         speaking = sa.select(_A.name).where(_A.name.in_(set(owners.values())), _A.revoked_at.is_(None))
         may_speak = set(tx.execute(speaking).scalars())
@@ -173,14 +172,10 @@ def _add(tx: Transaction, name: str, hosts: Sequence[str]) -> None:
         host = min(taken)
         more = f", and {len(taken) - 1} more hosts have other agents" if len(taken) > 1 else ""
         raise Conflict(f"Host {host} has agent {taken[host]}{more}.", host=host, agent=taken[host])
-    for some in _pieces(sorted(missing)):  # these hosts may still be recorded for revoked agents
+    for some in pieces(sorted(missing)):  # these hosts may still be recorded for revoked agents
         tx.execute(sa.delete(t.enrolled_hosts).where(_H.host.in_(some)))
-    for some in _pieces(sorted(missing), _ADDED_TOGETHER):
+    for some in pieces(sorted(missing), _ADDED_TOGETHER):
         _ADD.run(tx, [{"host": host} for host in some], agent=name)
-
-
-def _pieces(hosts: Sequence[str], length: int = _NAMED_TOGETHER) -> Iterator[Sequence[str]]:
-    return (hosts[start : start + length] for start in range(0, len(hosts), length))
 
 
 def _shown(hosts: Collection[str]) -> str:

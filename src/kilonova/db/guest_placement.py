@@ -26,13 +26,13 @@ from sqlalchemy.engine import Connection
 from kilonova.db import pending_removals, server_migrations
 from kilonova.db.core import tables as t
 from kilonova.db.core.prepared import Prepared
+from kilonova.db.core.statements import pieces
 from kilonova.model.found_guest import FoundGuest, Removal, RemovalReason, StrayGuest, StrayKind
 from kilonova.model.instance import VmState
 from kilonova.model.server_migration import OPEN, MigrationStatus, ServerMigration
 
 #: The guests that hosts report: host → instance uuid → guest.
 Found = Mapping[str, Mapping[str, FoundGuest]]
-_AT_ONCE = 500
 _I, _M = t.instances.c, t.server_migrations.c
 _PLACES = Prepared(
     sa.select(_I.uuid, _I.host, _I.deleted, _I.deleted_at).where(_I.uuid.in_(sa.bindparam("uuids", expanding=True)))
@@ -96,8 +96,7 @@ def examine(connection: Connection, found: Found, now: datetime) -> Examined:
     uuids = sorted({uuid for guests in found.values() for uuid in guests})
     removals: dict[str, list[Removal]] = defaultdict(list)
     odd: list[StrayGuest] = []
-    for start in range(0, len(uuids), _AT_ONCE):
-        chunk = uuids[start : start + _AT_ONCE]
+    for chunk in pieces(uuids):
         places, moves = _places(connection, chunk)
         suspects = [
             (host, uuid, guests[uuid])
@@ -131,8 +130,8 @@ def missing(connection: Connection, found: Found) -> tuple[StrayGuest, ...]:
     """Return servers without a task that are recorded on these hosts although the hosts report no guest for them."""
     lacking: list[StrayGuest] = []
     hosts = list(found)
-    for start in range(0, len(hosts), _AT_ONCE):
-        here = _I.host.in_(hosts[start : start + _AT_ONCE])
+    for some in pieces(hosts):
+        here = _I.host.in_(some)
         wanted = sa.select(_I.uuid, _I.host).where(here, *_AT_REST)
         lacking += [
             StrayGuest(row.host, row.uuid, StrayKind.MISSING, recorded_host=row.host)

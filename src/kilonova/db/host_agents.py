@@ -18,14 +18,13 @@ from sqlalchemy.engine import Connection
 from kilonova.db.change_log.changes import NOWHERE, LoggedAgents, LoggedProcess
 from kilonova.db.core import tables as t
 from kilonova.db.core.clock import epoch_of
-from kilonova.db.core.statements import insert_many, insert_missing
+from kilonova.db.core.statements import insert_many, insert_missing, pieces
 from kilonova.db.core.transaction import Transaction
 from kilonova.deadline import heeding
 
 #: Default lease: how long a process counts as alive after its last heartbeat.
 LEASE = timedelta(seconds=60)
 _A, _P = t.host_agents.c, t.processes.c
-_NAMED_TOGETHER = 500
 _ADDED_TOGETHER = 10_000
 _ADD = insert_many(t.host_agents, {"host": "host"}, process=sa.bindparam("process", type_=sa.String))
 
@@ -110,7 +109,7 @@ def end_sessions_with(tx: Transaction, agent: str, hosts: Collection[str]) -> No
 
     The agent must then start a new session with its other hosts.
     """
-    for some in _pieces(sorted(hosts), _NAMED_TOGETHER):
+    for some in pieces(sorted(hosts)):
         have_one = _P.uuid.in_(sa.select(_A.process).where(_A.host.in_(some)))
         going_on = sa.and_(_P.agent == agent, _P.lease_until > tx.now)
         tx.execute(sa.update(t.processes).where(have_one, going_on).values(lease_until=tx.now))
@@ -242,16 +241,16 @@ def _begin(tx: Transaction, process: Process, lease: timedelta) -> None:
 
 def _take(tx: Transaction, process: str, hosts: Sequence[str]) -> None:
     before: dict[str, str] = {}
-    for some in _pieces(hosts, _NAMED_TOGETHER):
+    for some in pieces(hosts):
         known = sa.select(_A.host, _A.process).where(_A.host.in_(some))
         before.update((row.host, row.process) for row in tx.execute(known))
     ended = set(before.values()) - {process}
     if ended:
         still = sa.and_(_P.uuid.in_(ended), _P.lease_until > tx.now)
         tx.execute(sa.update(t.processes).where(still).values(lease_until=tx.now))
-    for some in _pieces([host for host in hosts if before.get(host, process) != process], _NAMED_TOGETHER):
+    for some in pieces([host for host in hosts if before.get(host, process) != process]):
         tx.execute(sa.update(t.host_agents).where(_A.host.in_(some)).values(process=process))
-    for some in _pieces([host for host in hosts if host not in before], _ADDED_TOGETHER):
+    for some in pieces([host for host in hosts if host not in before], _ADDED_TOGETHER):
         _ADD.run(tx, [{"host": host} for host in some], process=process)
     came = [host for host in hosts if before.get(host) != process]
     if came:
@@ -267,12 +266,8 @@ def _log_agents(tx: Transaction, process: str, hosts: Sequence[str]) -> None:
     """
     told = [change.value.hosts for change in tx.changes if (change.kind, change.key) == ("agents", process)]
     still: list[str] = []
-    for some in _pieces(told[-1] if told else (), _NAMED_TOGETHER):
+    for some in pieces(told[-1] if told else ()):
         known = tx.execute(sa.select(_A.host, _A.process).where(_A.host.in_(some)))
         process_of_host = {row.host: row.process for row in known}
         still += [host for host in some if process_of_host.get(host, NOWHERE) == process]
     tx.log("agents", process, LoggedAgents(list(dict.fromkeys((*still, *hosts)))))
-
-
-def _pieces(hosts: Sequence[str], length: int) -> list[Sequence[str]]:
-    return [hosts[start : start + length] for start in range(0, len(hosts), length)]

@@ -6,10 +6,9 @@ The network service is the authority; the cache is renewed when Kilonova changes
 service, and periodically.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from itertools import islice
 from typing import Any
 
 import msgspec
@@ -18,6 +17,7 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db.core import tables as t
 from kilonova.db.core.prepared import Prepared, PreparedInsert
+from kilonova.db.core.statements import pieces
 from kilonova.db.core.transaction import Transaction
 from kilonova.deadline import heeding
 from kilonova.model.network_info import NetworkInfo
@@ -45,8 +45,6 @@ _FORGET_ADDRESSES, _FORGET = (
     for table in (t.instance_addresses, t.instance_networks)
 )
 _PRESENT = Prepared(sa.select(_N.instance_uuid).where(_N.instance_uuid == sa.bindparam("uuid")))
-#: Number of values in one IN list; SQLite accepts at most 32,766 parameters.
-_AT_ONCE = 500
 
 
 def insert(tx: Transaction, requests: Mapping[str, NetworkRequest]) -> None:
@@ -80,7 +78,7 @@ def info_of(connection: Connection, instance_uuid: str) -> NetworkInfo:
 def infos_of(connection: Connection, instance_uuids: Collection[str]) -> dict[str, NetworkInfo]:
     """Return instance uuid → cached interfaces. Servers without interfaces are left out."""
     found = dict[str, NetworkInfo]()
-    for part in _parts(instance_uuids):
+    for part in pieces(instance_uuids):
         for uuid, text in heeding(_INFOS.rows(connection, uuids=part)):
             if info := _FROM_TEXT.decode(text):
                 found[uuid] = info
@@ -110,7 +108,7 @@ def store_infos(tx: Transaction, infos: Mapping[str, NetworkInfo]) -> None:
             row = {"instance_uuid": uuid, "request": request, "info": stored, "updated_at": tx.now}
             _INSERT.run(tx.connection, [row])
         rows += [{"instance_uuid": uuid, "address": address, "version": v} for address, v in _addresses(info)]
-    for part in _parts(infos):
+    for part in pieces(infos):
         _FORGET_ADDRESSES.run(tx.connection, uuids=part)
     _ADD_ADDRESSES.run(tx.connection, rows)
 
@@ -132,7 +130,7 @@ def touch(tx: Transaction, instance_uuids: Collection[str]) -> None:
 
 def forget(tx: Transaction, instance_uuids: Collection[str]) -> None:
     """Remove the cached interfaces and addresses of deleted servers."""
-    for part in _parts(instance_uuids):
+    for part in pieces(instance_uuids):
         _FORGET_ADDRESSES.run(tx.connection, uuids=part)
         _FORGET.run(tx.connection, uuids=part)
 
@@ -141,13 +139,6 @@ def oldest(connection: Connection, before: datetime, limit: int) -> tuple[str, .
     """Return up to ``limit`` servers whose cache was last renewed before a time, the oldest first."""
     old = sa.select(_N.instance_uuid).where(_N.updated_at < before).order_by(_N.updated_at).limit(limit)
     return tuple(connection.execute(old).scalars())
-
-
-def _parts(uuids: Iterable[str]) -> Iterator[list[str]]:
-    """Yield the uuids in lists for one statement each."""
-    left = iter(uuids)
-    while part := list(islice(left, _AT_ONCE)):
-        yield part
 
 
 def _read(stored: Any) -> NetworkInfo:

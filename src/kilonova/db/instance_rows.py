@@ -15,6 +15,7 @@ from sqlalchemy.engine import Connection
 from kilonova.db import flavors
 from kilonova.db.core import tables as t
 from kilonova.db.core.prepared import Prepared
+from kilonova.db.core.statements import pieces
 from kilonova.deadline import heeding
 from kilonova.model.instance import Fault, Instance, PowerState, TaskState, VmState
 
@@ -35,20 +36,19 @@ _TAGS = Prepared(
     .where(_T.instance_uuid.in_(sa.bindparam("uuids", expanding=True)))
     .order_by(_T.tag)
 )
-_TOGETHER = 500
 
 
 def complete(connection: Connection, rows: Sequence[Sequence[Any]]) -> tuple[Instance, ...]:
     """Convert rows of :data:`ROWS` to instances, and add the instances' faults and tags."""
     failed = [row[_UUID] for row in rows if row[_VM_STATE] in {VmState.ERROR, VmState.DELETED}]
     faults: dict[str, Fault] = {}
-    for start in range(0, len(failed), _TOGETHER):
-        wanted = sa.select(t.instance_faults).where(_F.instance_uuid.in_(failed[start : start + _TOGETHER]))
+    for some in pieces(failed):
+        wanted = sa.select(t.instance_faults).where(_F.instance_uuid.in_(some))
         for row in connection.execute(wanted):
             faults[row.instance_uuid] = Fault(row.code, row.message, row.details, row.created_at)
     tags: dict[str, tuple[str, ...]] = {}
-    for start in range(0, len(rows), _TOGETHER):
-        for uuid, tag in _TAGS.rows(connection, uuids=[row[_UUID] for row in rows[start : start + _TOGETHER]]):
+    for some in pieces(rows):
+        for uuid, tag in _TAGS.rows(connection, uuids=[row[_UUID] for row in some]):
             tags[uuid] = (*tags.get(uuid, ()), tag)
     return tuple([instance_of(row, tags.get(row[_UUID], ()), faults.get(row[_UUID])) for row in heeding(rows)])
 

@@ -16,7 +16,7 @@ from kilonova.db import flavors, quotas, server_migrations
 from kilonova.db.change_log.changes import LoggedInstance
 from kilonova.db.core import tables as t
 from kilonova.db.core.prepared import Prepared, PreparedInsert
-from kilonova.db.core.statements import ManyRows, mapping
+from kilonova.db.core.statements import ManyRows, mapping, pieces
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.instance_rows import ROWS, complete, instance_of
 from kilonova.db.mirror_source import instance_value
@@ -130,8 +130,7 @@ def get_many(connection: Connection, uuids: Sequence[str]) -> tuple[Instance, ..
     They are sorted by id within each batch of 500 uuids.
     """
     found: list[Instance] = []
-    for start in range(0, len(uuids), 500):
-        chunk = list(uuids[start : start + 500])
+    for chunk in pieces(uuids):
         statement = ROWS.where(_I.uuid.in_(chunk), _I.deleted.is_(False)).order_by(_I.id)
         found += [instance_of(row) for row in connection.execute(statement)]
     return tuple(found)
@@ -150,8 +149,7 @@ def hosts_of(connection: Connection, uuids: Sequence[str]) -> dict[str, frozense
     An instance that is moving has both hosts of its migration. Unknown uuids are left out.
     """
     found: dict[str, frozenset[str]] = {}
-    for start in range(0, len(uuids), 500):
-        chunk = list(uuids[start : start + 500])
+    for chunk in pieces(uuids):
         for uuid, host in _HOSTS.rows(connection, uuids=chunk):
             found[uuid] = frozenset() if host is None else frozenset({host})
         for migration in server_migrations.open_of(connection, chunk):
@@ -162,9 +160,9 @@ def hosts_of(connection: Connection, uuids: Sequence[str]) -> dict[str, frozense
 
 def deletions(connection: Connection, uuids: Collection[str]) -> dict[str, bool]:
     """Return uuid → whether the instance was deleted, for those of these uuids that are instances."""
-    wanted, found = list(uuids), dict[str, bool]()
-    for start in range(0, len(wanted), 500):
-        chosen = sa.select(_I.uuid, _I.deleted).where(_I.uuid.in_(wanted[start : start + 500]))
+    found: dict[str, bool] = {}
+    for some in pieces(uuids):
+        chosen = sa.select(_I.uuid, _I.deleted).where(_I.uuid.in_(some))
         found |= {row.uuid: row.deleted for row in connection.execute(chosen)}
     return found
 
@@ -247,8 +245,7 @@ def show_tasks(tx: Transaction, uuids: Sequence[str], before: Sequence[TaskState
     Raises: NotFound, UnexpectedTaskState, if an instance has none of them.
     """
     tasks = [each.value for each in before]
-    for start in range(0, len(uuids), 500):
-        some = list(uuids[start : start + 500])
+    for some in pieces(uuids):
         if _SHOW_TASK.run(tx.connection, uuids=some, before=tasks, task=task.value, now=tx.now) != len(some):
             for uuid in some:  # raises for the instance that has another task
                 change(tx, uuid, expected_tasks={*before}, task_state=task)

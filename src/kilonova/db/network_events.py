@@ -14,6 +14,7 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db.core import tables as t
 from kilonova.db.core.prepared import Prepared
+from kilonova.db.core.statements import pieces
 from kilonova.db.core.transaction import Transaction
 from kilonova.model.network_event import NetworkEvent, NetworkEventName
 
@@ -21,8 +22,6 @@ _E = t.network_events.c
 _OF_SERVER = Prepared(
     sa.select(_E.name, _E.tag, _E.status, _E.received_at).where(_E.instance_uuid == sa.bindparam("uuid"))
 )
-#: Number of values in one IN list; SQLite accepts at most 32,766 parameters.
-_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +70,8 @@ def of_server(connection: Connection, instance_uuid: str) -> tuple[StoredEvent, 
 def servers_with_events(connection: Connection, instance_uuids: Collection[str]) -> frozenset[str]:
     """Return those of the given servers about which events are stored."""
     wanted, found = sorted(instance_uuids), set[str]()
-    for start in range(0, len(wanted), _AT_ONCE):
-        some = sa.select(_E.instance_uuid).where(_E.instance_uuid.in_(wanted[start : start + _AT_ONCE])).distinct()
+    for part in pieces(wanted):
+        some = sa.select(_E.instance_uuid).where(_E.instance_uuid.in_(part)).distinct()
         found |= set(connection.execute(some).scalars())
     return frozenset(found)
 

@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db.core import tables as t
 from kilonova.db.core.prepared import Prepared
-from kilonova.db.core.statements import insert_missing
+from kilonova.db.core.statements import insert_missing, pieces
 from kilonova.db.core.transaction import Transaction
 from kilonova.model.found_guest import RemovalReason
 
@@ -50,8 +50,8 @@ def forgettable(
     """
     hosts = list(still_there)
     old: list[tuple[str, str]] = []
-    for start in range(0, len(hosts), 500):
-        chosen = _D.host.in_(hosts[start : start + 500]), _D.created_at < now - KEPT
+    for some in pieces(hosts):
+        chosen = _D.host.in_(some), _D.created_at < now - KEPT
         old += [tuple(row) for row in connection.execute(sa.select(_D.host, _D.instance_uuid).where(*chosen))]
     return [(host, uuid) for host, uuid in old if uuid not in still_there[host]]
 

@@ -14,12 +14,11 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db.core import tables as t
-from kilonova.db.core.statements import insert_missing
+from kilonova.db.core.statements import insert_missing, pieces
 from kilonova.db.core.transaction import Transaction
 from kilonova.model.server_migration import MigrationType, ServerMigration
 
 _H, _M, _I = t.homecomings.c, t.server_migrations.c, t.instances.c
-_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +65,8 @@ def due(connection: Connection, hosts: Collection[str]) -> tuple[DueRollback, ..
         _M.created_at > _H.created_at,
     )
     wanted = sa.select(t.homecomings).join(t.instances, _I.uuid == _H.instance_uuid)
-    for start in range(0, len(names), _AT_ONCE):
-        chosen = _H.host.in_(names[start : start + _AT_ONCE]), _I.deleted.is_(False), ~moved_again.exists()
+    for some in pieces(names):
+        chosen = _H.host.in_(some), _I.deleted.is_(False), ~moved_again.exists()
         rows = connection.execute(wanted.where(*chosen).order_by(_H.host, _H.instance_uuid))
         found += [DueRollback(row.host, row.instance_uuid, row.drops_made, row.runs, row.created_at) for row in rows]
     return tuple(found)

@@ -11,11 +11,11 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db.core import tables as t
 from kilonova.db.core.prepared import Prepared
+from kilonova.db.core.statements import pieces
 from kilonova.db.core.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate
 from kilonova.model.instance import Instance, PowerState, TaskState, VmState
 
-_AT_ONCE = 500
 _I = t.instances.c
 _REBOOTS = tuple(
     task.value
@@ -49,16 +49,14 @@ class Recorded:
 
 def of_hosts(connection: Connection, hosts: Collection[str]) -> Iterator[Recorded]:
     """Yield the servers on these hosts that have no task or are being rebooted."""
-    names = list(hosts)
-    for start in range(0, len(names), _AT_ONCE):
-        yield from map(_recorded, _OF_HOSTS.rows(connection, hosts=names[start : start + _AT_ONCE]))
+    for some in pieces(hosts):
+        yield from map(_recorded, _OF_HOSTS.rows(connection, hosts=some))
 
 
 def of_servers(connection: Connection, uuids: Collection[str]) -> Iterator[Recorded]:
     """Yield the servers among ``uuids`` that have no task or are being rebooted."""
-    wanted = list(uuids)
-    for start in range(0, len(wanted), _AT_ONCE):
-        yield from map(_recorded, _OF_SERVERS.rows(connection, uuids=wanted[start : start + _AT_ONCE]))
+    for some in pieces(uuids):
+        yield from map(_recorded, _OF_SERVERS.rows(connection, uuids=some))
 
 
 def require_unchanged(server: Instance, seen: Recorded) -> None:

@@ -16,6 +16,7 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import leftovers, request_specs
 from kilonova.db.core import tables as t
+from kilonova.db.core.statements import pieces
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
 
@@ -84,8 +85,7 @@ def _jobs(
     Ids of rows in large tables are read outside the transactions, because that is slow.
     """
     for found in _purgeable(database, before):
-        for start in range(0, len(found), at_once):
-            uuids = found[start : start + at_once]
+        for uuids in pieces(found, at_once):
             for table in _MANY_A_SERVER:
                 while len(ids := _ids(database, table, uuids, rows_at_once)) == rows_at_once:
                     yield partial(_purge_rows, table, ids)

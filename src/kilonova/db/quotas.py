@@ -17,7 +17,7 @@ from sqlalchemy.engine import Connection
 from kilonova.db import flavors, server_migrations
 from kilonova.db.core import tables as t
 from kilonova.db.core.prepared import Prepared
-from kilonova.db.core.statements import ManyRows, insert_missing
+from kilonova.db.core.statements import ManyRows, insert_missing, pieces
 from kilonova.db.core.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate, OverQuota
 from kilonova.model.instance import TaskState, VmState
@@ -40,7 +40,6 @@ _Q = t.quotas.c
 _C = t.quota_classes.c
 _I = t.instances.c
 _ANY_AMOUNT = 2**62
-_NAMED_TOGETHER = 500
 
 _CLASS = sa.select(_C.limits).where(_C.class_name == sa.bindparam("class_name"))
 _DEFAULTS = sa.select(_C.limits).where(_C.class_name == DEFAULT_CLASS).scalar_subquery()
@@ -165,8 +164,8 @@ def usage_of_projects(connection: Connection, projects: Collection[str]) -> Usag
     """Return the stored usage of several projects together."""
     found, names = Usage(), sorted(projects)
     sums = [sa.func.coalesce(sa.func.sum(_Q[name]), 0) for name in COUNTED]
-    for start in range(0, len(names), _NAMED_TOGETHER):
-        some = _Q.project_id.in_(names[start : start + _NAMED_TOGETHER])
+    for part in pieces(names):
+        some = _Q.project_id.in_(part)
         found += Usage(*map(int, connection.execute(sa.select(*sums).where(some, _Q.user_id == EVERYBODY)).one()))
     return found
 

@@ -16,6 +16,7 @@ from sqlalchemy.engine import Connection
 from kilonova.db import flavors, server_migrations
 from kilonova.db.core import tables as t
 from kilonova.db.core.prepared import Prepared, PreparedInsert
+from kilonova.db.core.statements import pieces
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.server_migrations import OtherSide
 from kilonova.deadline import heeding
@@ -34,7 +35,6 @@ _R = t.request_specs.c
 _NAMED = _R.uuid.in_(sa.bindparam("uuids", expanding=True))
 _GET = sa.select(t.request_specs).where(_NAMED)
 _SHOWN = Prepared(sa.select(_R.uuid, sa.cast(_R.body, sa.Text), _R.user_data).where(_NAMED))
-_NAMED_TOGETHER = 500
 _PLAIN = (
     "project_id",
     "user_id",
@@ -84,8 +84,8 @@ def get_many(connection: Connection, found: Iterable[Instance]) -> dict[str, Sto
     wanted = {instance.uuid: instance.request_spec_uuid for instance in found if instance.request_spec_uuid}
     uuids = list(dict.fromkeys(wanted.values()))
     requests: dict[str, StoredRequest] = {}
-    for start in range(0, len(uuids), _NAMED_TOGETHER):
-        for row in heeding(connection.execute(_GET, {"uuids": uuids[start : start + _NAMED_TOGETHER]})):
+    for some in pieces(uuids):
+        for row in heeding(connection.execute(_GET, {"uuids": some})):
             requests[row.uuid] = _request(row)
     return {uuid: requests[name] for uuid, name in wanted.items() if name in requests}
 
@@ -124,8 +124,8 @@ def shown(connection: Connection, found: Iterable[Instance]) -> dict[str, ShownR
     wanted = {instance.uuid: instance.request_spec_uuid for instance in found if instance.request_spec_uuid}
     uuids = list(dict.fromkeys(wanted.values()))
     requests: dict[str, ShownRequest] = {}
-    for start in range(0, len(uuids), _NAMED_TOGETHER):
-        rows = _SHOWN.rows(connection, uuids=uuids[start : start + _NAMED_TOGETHER])
+    for some in pieces(uuids):
+        rows = _SHOWN.rows(connection, uuids=some)
         requests |= {uuid: _shown(text, user_data) for uuid, text, user_data in heeding(rows)}
     return {uuid: requests[name] for uuid, name in wanted.items() if name in requests}
 
@@ -198,8 +198,8 @@ def delete_unused(tx: Transaction, uuids: Sequence[str]) -> int:
     """Delete the requests among ``uuids`` to which no instance refers, not even a deleted one; return their number."""
     used = sa.select(t.instances.c.id).where(t.instances.c.request_spec_uuid == t.request_specs.c.uuid)
     gone = 0
-    for start in range(0, len(uuids), 500):
-        some = t.request_specs.c.uuid.in_(list(uuids[start : start + 500]))
+    for part in pieces(uuids):
+        some = t.request_specs.c.uuid.in_(part)
         gone += tx.execute(sa.delete(t.request_specs).where(some, ~used.exists())).rowcount
     return gone
 

@@ -15,7 +15,7 @@ from sqlalchemy.engine import Connection
 from kilonova.db import flavors
 from kilonova.db.core import tables as t
 from kilonova.db.core.prepared import Prepared
-from kilonova.db.core.statements import ManyRows
+from kilonova.db.core.statements import ManyRows, pieces
 from kilonova.db.core.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate, InvalidRequest, NotFound
 from kilonova.model.flavor import Flavor
@@ -142,8 +142,8 @@ def evacuated_from(connection: Connection, hosts: Collection[str]) -> tuple[Serv
     """Return finished evacuations from these service hosts whose sources have not been cleaned up yet."""
     found: list[ServerMigration] = []
     names = sorted(hosts)
-    for start in range(0, len(names), 500):
-        here = _M.status == MigrationStatus.DONE.value, _M.source_host.in_(names[start : start + 500])
+    for some in pieces(names):
+        here = _M.status == MigrationStatus.DONE.value, _M.source_host.in_(some)
         rows = connection.execute(sa.select(t.server_migrations).where(*here).order_by(_M.id)).mappings()
         found += map(_migration, rows)
     return tuple(found)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Services by host: their rows, and the state that operators set (disabled, forced down)."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -11,7 +11,7 @@ from kilonova.db import aggregates, compute_nodes, host_agents, moves, node_repo
 from kilonova.db.change_log.changes import LoggedService
 from kilonova.db.core import tables as t
 from kilonova.db.core.prepared import Prepared
-from kilonova.db.core.statements import insert_many
+from kilonova.db.core.statements import insert_many, pieces
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.mirror_source import epoch
 from kilonova.deadline import heeding
@@ -20,7 +20,6 @@ from kilonova.identifiers import new_uuid
 from kilonova.model.host import COMPUTE, Service
 
 _P = t.processes.c
-_NAMED_TOGETHER = 500
 _ADD = insert_many(
     t.services,
     {"uuid": "uuid", "host": "host"},
@@ -70,8 +69,7 @@ def ensure_all(tx: Transaction, hosts: Collection[str], binary: str) -> dict[str
 def _by_host(connection: Connection, hosts: Collection[str], binary: str) -> dict[str, Service]:
     found: dict[str, Service] = {}
     names = sorted(set(hosts))
-    for start in range(0, len(names), _NAMED_TOGETHER):
-        some = names[start : start + _NAMED_TOGETHER]
+    for some in pieces(names):
         wanted = _WITH_PROCESS.where(t.services.c.host.in_(some), t.services.c.binary == binary)
         found |= {service.host: service for service in _read(connection, wanted)}
     return found
@@ -172,7 +170,7 @@ def declaration_changes(connection: Connection, down: Collection[str]) -> tuple[
     came = sorted(before.difference(down))
     kept = {evacuation.source_host for evacuation in server_migrations.evacuated_from(connection, came)}
     gone: list[str] = []
-    for some in _pieces(sorted(set(down) - before)):
+    for some in pieces(sorted(set(down) - before)):
         gone += connection.execute(sa.select(table.host).where(table.binary == COMPUTE, table.host.in_(some))).scalars()
     return tuple(sorted(gone)), tuple(host for host in came if host not in kept)
 
@@ -182,16 +180,12 @@ def declare_down(tx: Transaction, down: Collection[str]) -> tuple[tuple[str, ...
     gone, back = declaration_changes(tx.connection, down)
     table = t.services.c
     for hosts, is_down in ((gone, True), (back, None)):
-        for some in _pieces(hosts):
+        for some in pieces(hosts):
             named = sa.and_(table.binary == COMPUTE, table.host.in_(some))
             tx.execute(sa.update(t.services).where(named).values(declared_down=is_down))
             for service in computes_of(tx.connection, some).values():
                 _log(tx, service)
     return gone, back
-
-
-def _pieces(hosts: Sequence[str]) -> Iterator[Sequence[str]]:
-    return (hosts[start : start + _NAMED_TOGETHER] for start in range(0, len(hosts), _NAMED_TOGETHER))
 
 
 def mark_providers(tx: Transaction, host: str, *, disabled: bool) -> None:

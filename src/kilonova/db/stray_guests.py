@@ -13,14 +13,13 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db.core import tables as t
-from kilonova.db.core.statements import insert_missing
+from kilonova.db.core.statements import insert_missing, pieces
 from kilonova.db.core.transaction import Transaction
 from kilonova.errors import NotFound
 from kilonova.model.found_guest import StrayGuest, StrayKind
 from kilonova.model.instance import PowerState
 
 _O = t.odd_guests.c
-_AT_ONCE = 500
 #: Maximum number of strays stored for one host, and for all hosts of one process: more than occur even after the
 #: restore of an old backup, but too few for a compromised agent to fill the disk.
 MOST_OF_A_HOST, MOST_OF_A_PROCESS = 2_000, 50_000
@@ -130,8 +129,8 @@ def counts(connection: Connection) -> dict[StrayKind, int]:
 
 
 def _of_hosts(connection: Connection, hosts: list[str]) -> Iterable[StrayGuest]:
-    for start in range(0, len(hosts), _AT_ONCE):
-        wanted = sa.select(t.odd_guests).where(_O.host.in_(hosts[start : start + _AT_ONCE]))
+    for some in pieces(hosts):
+        wanted = sa.select(t.odd_guests).where(_O.host.in_(some))
         yield from map(_odd, connection.execute(wanted))
 
 

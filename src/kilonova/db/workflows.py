@@ -15,7 +15,7 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db.core import tables as t
 from kilonova.db.core.prepared import Prepared, PreparedInsert, Sent
-from kilonova.db.core.statements import ManyRows
+from kilonova.db.core.statements import ManyRows, pieces
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.host_agents import alive
 from kilonova.errors import ConcurrentUpdate, NotFound
@@ -40,7 +40,6 @@ _OF_INSTANCE = Prepared(
 _GIVEN = Prepared(
     sa.select(_W.uuid).where(_W.owner == sa.bindparam("owner"), _W.handed_over.is_(True)).limit(sa.literal_column("1"))
 )
-_FINISHED_TOGETHER = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,8 +157,8 @@ def finish_all(tx: Transaction, flows: Sequence[WorkflowRow], owner: str) -> Non
         if _FINISH_ONE.run(tx.connection, uuid=flow.uuid, owner=owner, version=flow.version) != 1:
             raise ConcurrentUpdate(f"Workflow {flow.uuid} has another owner or is gone.")
         return
-    for start in range(0, len(flows), _FINISHED_TOGETHER):
-        present = [(flow.uuid, flow.version) for flow in flows[start : start + _FINISHED_TOGETHER]]
+    for some in pieces(flows):
+        present = [(flow.uuid, flow.version) for flow in some]
         if tx.execute(_FINISH, {"owner": owner, "present": present}).rowcount != len(present):
             raise ConcurrentUpdate("A workflow has another owner or is gone.")
 
@@ -244,8 +243,8 @@ def adopt(tx: Transaction, owner: str, *, everything: bool) -> tuple[WorkflowRow
 
 
 def _give(tx: Transaction, uuids: Sequence[str], owner: str) -> None:
-    for start in range(0, len(uuids), 500):
-        some = _W.uuid.in_(list(uuids[start : start + 500]))
+    for part in pieces(uuids):
+        some = _W.uuid.in_(part)
         tx.execute(sa.update(t.workflows).where(some).values(owner=owner, handed_over=False))
 
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Statements that several resource modules use: conditional inserts, and statements over many rows."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any
+from itertools import islice
+from typing import Any, TypeVar
 
 import orjson
 import sqlalchemy as sa
@@ -14,6 +15,17 @@ from sqlalchemy.sql.dml import Insert
 from kilonova.db.core.prepared import Prepared, Sent
 from kilonova.db.core.tables import COLLATION
 from kilonova.db.core.transaction import Transaction
+
+Value = TypeVar("Value")
+#: Number of values in one IN list. SQLite accepts at most 32,766 parameters.
+_NAMED_TOGETHER = 500
+
+
+def pieces(values: Iterable[Value], length: int = _NAMED_TOGETHER) -> Iterator[list[Value]]:
+    """Yield the values in lists of at most ``length``, one list for each statement."""
+    left = iter(values)
+    while some := list(islice(left, length)):
+        yield some
 
 
 def insert_missing(tx: Transaction, table: sa.Table, row: Mapping[str, Any]) -> bool:

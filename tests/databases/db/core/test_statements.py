@@ -2,7 +2,7 @@
 import sqlalchemy as sa
 
 from kilonova.db.core import tables as t
-from kilonova.db.core.statements import ManyRows, insert_many
+from kilonova.db.core.statements import ManyRows, insert_many, pieces
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
 
@@ -48,3 +48,9 @@ def test_many_rows_are_inserted_with_what_they_bring_and_what_they_share(databas
         assert {(row["project_id"], row["generation"], row["created_at"]) for row in found} == {(ODD, 1, tx.now)}
 
     database.write(write)
+
+
+def test_values_are_cut_into_lists_for_one_statement_each() -> None:
+    assert list(pieces(iter("abcde"), 2)) == [["a", "b"], ["c", "d"], ["e"]]
+    assert list(pieces({"a": 1})) == [["a"]]
+    assert list(pieces(())) == []
