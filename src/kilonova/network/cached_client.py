@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from cachetools import TTLCache
 
 from kilonova.network.client import NetworkClient, Resource
+from kilonova.network.forwarding_client import ForwardingClient
 from kilonova.network.port_quota import has_no_port_limit
 
 _KINDS = frozenset({"networks", "subnets", "security-groups"})
@@ -22,8 +23,8 @@ _KEPT_RESOURCES = 4096
 _Key = tuple[str, str | None, Hashable, str]
 
 
-class CachedClient:
-    """A ``NetworkClient`` in front of another one. Thread-safe; no request is sent under its lock.
+class CachedClient(ForwardingClient):
+    """A client that caches responses. Thread-safe; no request is sent under its lock.
 
     ``extensions_s``: seconds for which the list of extensions is kept.
     """
@@ -31,7 +32,7 @@ class CachedClient:
     def __init__(
         self, client: NetworkClient, *, extensions_s: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._client = client
+        super().__init__(client)
         self._lock = threading.Lock()
         self._kept: TTLCache[_Key, Resource] = TTLCache(_KEPT_RESOURCES, _KEPT_S, timer=clock)
         self._quotas: TTLCache[tuple[str | None, str], Resource] = TTLCache(_KEPT_RESOURCES, _KEPT_S, timer=clock)
@@ -42,7 +43,7 @@ class CachedClient:
             return self._list_extensions()
         ids = filters.get("id")
         if not isinstance(ids, list | tuple) or not _is_remembered(kind, filters):
-            return self._client.list(kind, token=token, **filters)
+            return super().list(kind, token=token, **filters)
         fields = _hashable(filters.get("fields"))
         keys = {each: (kind, token, fields, each) for each in ids}
         with self._lock:
@@ -57,23 +58,9 @@ class CachedClient:
             found |= fresh
         return [found[each] for each in keys if each in found]
 
-    def show(self, kind: str, resource_id: str, *, token: str | None = None) -> Resource:
-        return self._client.show(kind, resource_id, token=token)
-
-    def create(self, kind: str, values: Resource, *, token: str | None = None) -> Resource:
-        return self._client.create(kind, values, token=token)
-
-    def update(
-        self, kind: str, resource_id: str, values: Resource, *, token: str | None = None, revision: int | None = None
-    ) -> Resource:
-        return self._client.update(kind, resource_id, values, token=token, revision=revision)
-
-    def delete(self, kind: str, resource_id: str, *, token: str | None = None) -> None:
-        self._client.delete(kind, resource_id, token=token)
-
     def call(self, method: str, path: str, body: Resource | None = None, *, token: str | None = None) -> Resource:
         if method != "GET" or not path.startswith("/quotas/"):
-            return self._client.call(method, path, body, token=token)
+            return super().call(method, path, body, token=token)
         with self._lock:
             kept = self._quotas.get((token, path))
         if kept is None:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from kilonova.errors import KilonovaError, Unavailable
 from kilonova.network.client import NetworkClient, Resource
+from kilonova.network.forwarding_client import ForwardingClient
 
 #: Maximum number of running requests, and of ports in one request, which limits the duration of a request.
 _REQUESTS, _PORTS = 2, 8
@@ -34,8 +35,8 @@ class _Wanted:
     outcome: Resource | BaseException | None = None
 
 
-class GroupedPorts:
-    """A ``NetworkClient`` in front of another one. Thread-safe; no request is sent under its lock.
+class GroupedPorts(ForwardingClient):
+    """A client that creates several ports by one request. Thread-safe; no request is sent under its lock.
 
     Only ports that Kilonova's own user creates for servers are grouped, at most one of each server. If a request for
     several ports is refused, none of them was created, and each is requested alone, so that each server gets its own
@@ -43,14 +44,14 @@ class GroupedPorts:
     """
 
     def __init__(self, client: NetworkClient) -> None:
-        self._client = client
+        super().__init__(client)
         self._changed = threading.Condition()
         self._waiting: deque[_Wanted] = deque()
         self._free = _REQUESTS
 
     def create(self, kind: str, values: Resource, *, token: str | None = None) -> Resource:
         if kind != "ports" or token is not None or not values.get("device_id"):
-            return self._client.create(kind, values, token=token)
+            return super().create(kind, values, token=token)
         wanted = _Wanted(values)
         with self._changed:
             self._waiting.append(wanted)
@@ -107,23 +108,6 @@ class GroupedPorts:
             return self._client.create("ports", wanted.values)
         except Exception as error:  # noqa: BLE001 - raised in the thread that wants the port
             return error
-
-    def list(self, kind: str, *, token: str | None = None, **filters: object) -> Sequence[Resource]:
-        return self._client.list(kind, token=token, **filters)
-
-    def show(self, kind: str, resource_id: str, *, token: str | None = None) -> Resource:
-        return self._client.show(kind, resource_id, token=token)
-
-    def update(
-        self, kind: str, resource_id: str, values: Resource, *, token: str | None = None, revision: int | None = None
-    ) -> Resource:
-        return self._client.update(kind, resource_id, values, token=token, revision=revision)
-
-    def delete(self, kind: str, resource_id: str, *, token: str | None = None) -> None:
-        self._client.delete(kind, resource_id, token=token)
-
-    def call(self, method: str, path: str, body: Resource | None = None, *, token: str | None = None) -> Resource:
-        return self._client.call(method, path, body, token=token)
 
 
 def _copy(error: Unavailable) -> Unavailable:

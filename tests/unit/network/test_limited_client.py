@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from kilonova.errors import Unavailable
-from kilonova.network.client import NetworkClient
 from kilonova.network.limited_client import LimitedClient
 from support.fake_neutron import FakeNeutron
 
@@ -24,21 +23,6 @@ class Hanging(FakeNeutron):
         self.begun.release()
         assert self.ends.wait(30)
         return super().list(kind, token=token, **filters)
-
-
-def test_every_call_is_passed_on() -> None:
-    fake = FakeNeutron()
-    client: NetworkClient = LimitedClient(fake, 1)
-    network = client.create("networks", {"name": "n", "project_id": "p"})["id"]
-    assert client.update("networks", network, {"name": "m"})["name"] == "m"
-    port = client.create("ports", {"network_id": network})["id"]
-    assert client.update("ports", port, {"name": "m"}, revision=1)["name"] == "m"
-    binding = client.call("POST", f"/ports/{port}/bindings", {"binding": {"host": "h"}})
-    assert binding["binding"]["status"] == "INACTIVE"
-    client.delete("ports", port)
-    assert client.list("networks", name="m")[0] == client.show("networks", network)
-    client.delete("networks", network)
-    assert client.list("networks") == []
 
 
 def test_only_some_threads_wait_for_a_service_that_hangs() -> None:
