@@ -378,14 +378,14 @@ PARTICULAR: Mapping[str, tuple[str, Access]] = {
     "a requested host": ("compute POST /v2.1/servers", anywhere(ADMIN, {"server": {**_SERVER, "host": "node1"}})),
     "a migration to a host": (f"{_ACTION} migrate", of_home(ADMIN, {"migrate": {"host": "gone"}})),
     "a live migration to a host": (f"{_ACTION} os-migrateLive", of_home(ADMIN, _live("gone"))),
-    "key pairs of others": ("compute GET /v2.1/os-keypairs", anywhere(ADMIN, query="?user_id=somebody")),
+    "key pairs of others": ("compute GET /v2.1/os-keypairs", anywhere(ADMIN, query="?user_id=bob")),
     "a key pair of others": (
         "compute GET /v2.1/os-keypairs/{keypair_name}",
-        anywhere(ADMIN, query="?user_id=somebody"),
+        anywhere(ADMIN, query="?user_id=bob"),
     ),
     "deleting a key pair of others": (
         "compute DELETE /v2.1/os-keypairs/{keypair_name}",
-        anywhere(ADMIN, query="?user_id=somebody"),
+        anywhere(ADMIN, query="?user_id=bob"),
     ),
     "a key pair for others": (
         "compute POST /v2.1/os-keypairs",
@@ -393,7 +393,7 @@ PARTICULAR: Mapping[str, tuple[str, Access]] = {
     ),
     "migrations of a project": ("compute GET /v2.1/os-migrations", Access(MANAGER, ADMIN, query="?project_id=@home")),
     "limits of a project": ("compute GET /v2.1/limits", Access(ANY, ADMIN, query="?tenant_id=@home")),
-    "limits of a user": ("compute GET /v2.1/limits", anywhere(ADMIN, query="?user_id=somebody")),
+    "limits of a user": ("compute GET /v2.1/limits", anywhere(ADMIN, query="?user_id=bob")),
     "the use of nobody": ("placement GET /usages", anywhere(ADMIN | SERVICE, query="?project_id=")),
 }
 

@@ -63,7 +63,10 @@ class HostAgent:
 
 @dataclass(frozen=True, slots=True)
 class Relay:
-    """WSGI application. ``network``: id of the network. ``mac_of``: returns the MAC address that has an address."""
+    """WSGI application that forwards the requests of guests in one network to the agent of the host.
+
+    ``network``: id of the network. ``mac_of``: function that returns the MAC address for an IP address; "" if unknown.
+    """
 
     agent: HostAgent
     network: str

@@ -18,7 +18,7 @@ _DIRECTIONS = (("egress", None, True), ("ingress", "PARENT", False))
 
 
 def migrate(part: Path) -> None:
-    """Replace the database file ``part`` by one with Neutron's current schema and the rows of the old file, if any."""
+    """Upgrade the database file ``part`` to Neutron's current schema; create the file if it does not exist."""
     from neutron.db.migration.models import head  # noqa: PLC0415 - of the bundled service
 
     is_new = not part.exists()
@@ -29,10 +29,9 @@ def migrate(part: Path) -> None:
 
 
 def create(part: Path, tables: Any) -> None:
-    """Replace the database file ``part`` by one with ``tables`` and the rows of the old file, if any.
+    """Create the database file ``part`` with ``tables``. If the file exists, keep its rows.
 
-    Columns that only the old database has are dropped; old rows that lack a required new column are dropped too.
-
+    Columns that only the old file has are dropped, and so are rows that lack a column which ``tables`` requires.
     ``tables``: SQLAlchemy's MetaData.
     """
     old = part.with_name(part.name + _OLD)

@@ -25,9 +25,9 @@ class EphemeralDisk:
 
 @dataclass(frozen=True, slots=True)
 class SwapDisk:
-    """A requested swap disk. ``of_flavor_mib``: swap of the flavor when the disk was requested.
+    """A swap disk that a user requested. It replaces the flavor's swap until a resize to a flavor with other swap.
 
-    The request applies until a resize changes the flavor's swap.
+    ``of_flavor_mib``: size of the flavor's swap at the time of the request.
     """
 
     mib: int

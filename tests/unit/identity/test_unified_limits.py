@@ -106,7 +106,7 @@ def test_the_enforcement_model_tells_whether_a_domain_limits_its_projects(
     assert isinstance(rich, NestedLimits) == is_nested
     assert limits.of_project("rich") is rich
     assert not isinstance(limits.defaults(), NestedLimits)
-    assert not isinstance(limits.of_project("nobody"), NestedLimits)
+    assert not isinstance(limits.of_project("unknown-project"), NestedLimits)
     if isinstance(rich, NestedLimits):
         assert (rich["cores"], rich.tree.limits["cores"]) == (1000, 20)
         assert (rich.tree.name, rich.tree.projects) == ("domain default", {"rich", "poor"})

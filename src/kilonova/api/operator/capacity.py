@@ -37,8 +37,8 @@ RULES = (
 )
 _MOST_SECONDS = 60.0
 _ANY_FLAVOR = Flavor("", "", 1, 1, 0)
+#: Rule in the reasons for a flavor that the API refuses together with the requested image.
 _REQUEST = "request"
-"""Name of the reason for a flavor that the API refuses with the given image."""
 
 
 def count_servers(ctx: Context, request: Request) -> Reply:

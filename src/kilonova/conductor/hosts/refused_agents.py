@@ -17,7 +17,7 @@ _KEPT = timedelta(minutes=10)
 
 @dataclass(frozen=True, slots=True)
 class RefusedAgent:
-    """A refused agent with its hosts. ``reason``: for operators. ``refused_at``: the last refusal, by this machine."""
+    """A refused agent and its hosts. ``refused_at``: time of the last refusal, by the clock of this machine."""
 
     agent: str
     release: str | None

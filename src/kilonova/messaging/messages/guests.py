@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Orders about one guest on its host, and reports of the guests that exist on hosts."""
+"""Orders to the host of a guest, and reports that list the guests of a host."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -27,7 +27,7 @@ def cell(cell_of: NewCell) -> Cell:
 
 
 def guests(cell: Cell) -> list[tuple[str, str, Vif]]:
-    """Return host, uuid and interface of each server."""
+    """Return one tuple for each server: its host, its uuid and its only interface."""
     found = []
     for uuid in _uuids(cell):
         (vif,) = cell.interfaces(uuid)
