@@ -4,18 +4,18 @@
 All requests are those of Kilonova's own service user, because users cannot see what ports request.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from kilonova.errors import InvalidRequest
 from kilonova.model.network_info import NetworkInfo, VnicType
 from kilonova.model.network_request import NetworkRequest
 from kilonova.model.port_profiles import PCI_VNIC_TYPES
-from kilonova.model.request_spec import RequestedNetwork, ResourceGroup
+from kilonova.model.request_spec import RequestedNetwork
 from kilonova.network.client import NetworkClient, Resource
 from kilonova.network.extensions import RESOURCE_REQUEST, SEGMENT, has_extension
 from kilonova.network.info import by_id, physical_network_of
+from kilonova.network.resource_requests import groups_of
 
 #: Attributes of a port that users can see, and that tell whether the port may require something of its host.
 HINTS = ("binding:vnic_type", "qos_policy_id", "qos_network_policy_id")
@@ -87,22 +87,6 @@ def demands_of_server(
     ports = by_id(client, "ports", {vif.port_id for vif in info}, _FIELDS)
     found = [(vif.network.id, ports[vif.port_id]) for vif in info if vif.port_id in ports]
     return tuple(each for each in _demands(client, found, lookups) if lookups or _is_special(each))
-
-
-def groups_of(port: Resource) -> tuple[ResourceGroup, ...]:
-    """Return the request groups of a port, in either format of ``resource_request``."""
-    asked: Mapping[str, Any] = port.get("resource_request") or {}
-    given: Iterable[Mapping[str, Any]] = asked.get("request_groups", [{**asked, "id": port["id"]}])
-    return tuple(
-        ResourceGroup(
-            suffix=each["id"],
-            resources=dict(each.get("resources") or {}),
-            required=frozenset(each.get("required") or ()),
-            port_id=port["id"],
-        )
-        for each in given
-        if each.get("resources") or each.get("required")
-    )
 
 
 def _is_special(demand: RequestedNetwork) -> bool:

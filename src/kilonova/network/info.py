@@ -4,11 +4,11 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from ipaddress import ip_address, ip_network
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kilonova.model.network_info import FixedAddress, NetworkInfo, Route, Vif, VifNetwork, VifSubnet
-from kilonova.model.port_profiles import ALLOCATION
 from kilonova.network.client import NetworkClient, Resource
+from kilonova.network.resource_requests import resources_of
 
 #: (port id, fixed address) → floating addresses.
 _Floating = Mapping[tuple[str, str], Sequence[str]]
@@ -72,22 +72,6 @@ def _vif(
         resources=resources_of(port),
         profile_before=attached.profile_before or {},
     )
-
-
-def resources_of(port: Resource) -> dict[str, dict[str, int]]:
-    """Return what a bound port uses on its host: resource provider → class → amount."""
-    asked: Mapping[str, Any] = port.get("resource_request") or {}
-    allocation = (port.get("binding:profile") or {}).get(ALLOCATION)
-    if not allocation:
-        return {}
-    found: dict[str, dict[str, int]] = {}
-    for group in asked.get("request_groups", [asked]):
-        provider = allocation if isinstance(allocation, str) else allocation.get(group.get("id"))
-        if provider:
-            amounts = found.setdefault(provider, {})
-            for name, amount in (group.get("resources") or {}).items():
-                amounts[name] = amounts.get(name, 0) + amount
-    return found
 
 
 def _network(port: Resource, network: Resource, bridge: str | None) -> VifNetwork:

@@ -15,8 +15,9 @@ from kilonova.model.port_profiles import NO_PROFILES, PortProfiles
 from kilonova.network import port_changes
 from kilonova.network.client import NetworkClient, Resource
 from kilonova.network.extensions import DNS, has_extension
-from kilonova.network.info import AttachedPort, by_id, describe, resources_of
+from kilonova.network.info import AttachedPort, by_id, describe
 from kilonova.network.port_owner import PortOwner, mark_of, ports_of
+from kilonova.network.resource_requests import resources_of
 
 
 def create_ports(
