@@ -35,13 +35,19 @@ from kilonova.conductor.workflows.moves import (
     give_destination_back,
     guest_at_home,
     guest_there,
-    has_networks,
     migration_of,
     next_try,
     shows_its_move,
     source,
 )
-from kilonova.conductor.workflows.network_steps import guest_made, held, plugged_step, ports_step, resume_step
+from kilonova.conductor.workflows.network_steps import (
+    guest_made,
+    has_networks,
+    held,
+    plugged_step,
+    ports_step,
+    resume_step,
+)
 from kilonova.db import moves
 from kilonova.db.core.transaction import Transaction
 from kilonova.messaging.messages import DestroyGuest, RebuildGuest, ReturnHome, StepReply
@@ -185,7 +191,7 @@ EVACUATE = Workflow(
             do=partial(claim_destination, kind=MoveKind.EVACUATE, becomes=MigrationStatus.PRE_MIGRATING),
             undo=_give_back,
             event="rebuild_server",
-            blocking=has_networks,
+            blocking=has_networks,  # asks the network service what the ports require
         ),
         one_way("leave", _leave, on_reply=_left, event=_EVENT),
         ports_step(bind_there, _bind_back, event=_EVENT),

@@ -27,13 +27,13 @@ from kilonova.conductor.workflows.moves import (
     claim_destination,
     give_destination_back,
     guest_there,
-    has_networks,
     migration_of,
     source,
 )
 from kilonova.conductor.workflows.network_steps import (
     FAULTS_OF_REQUESTS,
     given_to_ports,
+    has_networks,
     ports_step,
     read,
     refusal,
@@ -123,7 +123,7 @@ LIVE_MIGRATE: Workflow[MoveFacts] = Workflow(
             do=partial(claim_destination, kind=MoveKind.LIVE_MIGRATE, becomes=MigrationStatus.PREPARING),
             undo=give_destination_back,
             event="conductor_live_migrate_instance",
-            blocking=has_networks,
+            blocking=has_networks,  # asks the network service what the ports require
         ),
         replace(ports_step(_bind_twice, _unbind_there, event="compute_pre_live_migration"), name="bindings"),
         Step(

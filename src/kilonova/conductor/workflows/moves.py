@@ -149,11 +149,6 @@ def claim_destination(services: Services, run: Run[MoveFacts], *, kind: MoveKind
     )
 
 
-def has_networks(facts: MoveFacts) -> bool:
-    """Return True if the claim has to ask the network service, which may take seconds."""
-    return facts.networks
-
-
 def _networks(
     services: Services, run: Run[MoveFacts], spec: RequestSpec
 ) -> tuple[tuple[RequestedNetwork, ...], MoveFacts]:

@@ -31,9 +31,15 @@ from kilonova.conductor.workflows.moves import (
     claim_destination,
     give_destination_back,
     guest_there,
-    has_networks,
 )
-from kilonova.conductor.workflows.network_steps import guest_made, held, plugged_step, ports_step, resume_step
+from kilonova.conductor.workflows.network_steps import (
+    guest_made,
+    has_networks,
+    held,
+    plugged_step,
+    ports_step,
+    resume_step,
+)
 from kilonova.db.core.transaction import Transaction
 from kilonova.messaging.messages import FinishMove
 from kilonova.model.instance import PowerState, TaskState
@@ -65,7 +71,7 @@ def _workflow(kind: str, move: MoveKind) -> Workflow[MoveFacts]:
                 do=partial(claim_destination, kind=move, becomes=MigrationStatus.MIGRATING),
                 undo=give_destination_back,
                 event="conductor_migrate_server",
-                blocking=has_networks,
+                blocking=has_networks,  # asks the network service what the ports require
             ),
             Step(
                 "move-away",
