@@ -13,8 +13,9 @@ from kilonova.api.compute.bodies.moves import Evacuation, LiveMigration, Migrati
 from kilonova.api.compute.bodies.rebuild import Rebuild
 from kilonova.api.compute.bodies.servers import CreateServers, NewServer
 from kilonova.api.compute.schemas import flavors, server_evacuate, server_moves, server_rebuild, servers
+from kilonova.api.operator.bodies.capacity import AskedCapacity
 from kilonova.api.operator.bodies.explain import Explain, ExplainedFlavor, ExplainedImage
-from kilonova.api.operator.schemas import explain
+from kilonova.api.operator.schemas import capacity, explain
 from kilonova.api.placement.bodies.allocations import ConsumerBody, ConsumerList
 from kilonova.api.placement.bodies.inventories import ChangedInventory, Inventories, NewInventory
 from kilonova.api.placement.bodies.reshaper import Reshape
@@ -65,6 +66,7 @@ BODIES: Mapping[type[msgspec.Struct], list[Schema]] = {
     Migration: MIGRATIONS,
     LiveMigration: under("os-migrateLive", server_moves.LIVE_MIGRATE),
     Evacuation: under("evacuate", server_evacuate.EVACUATE),
+    AskedCapacity: whole(capacity.CAPACITY),
     Explain: whole(explain.EXPLAIN),
     ExplainedFlavor: [explain.FLAVOR],
     ExplainedImage: [explain.IMAGE],
@@ -83,6 +85,7 @@ SAMPLES: Mapping[type[msgspec.Struct], dict[str, Any]] = {
     Resize: {"flavorRef": "1"},
     LiveMigration: {"host": None, "block_migration": "auto", "disk_over_commit": False},
     Evacuation: {"onSharedStorage": False},
+    AskedCapacity: {},
     Explain: {"flavor": "1"},
     ExplainedFlavor: {"vcpus": 1, "ram": 1.0},
     ConsumerList: {"allocations": [{"resource_provider": {"uuid": UUID}, "resources": {"VCPU": 1}}], **OWNERS},

@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Server requests that bodies of the operator API describe. Errors: 400 naming the field."""
 
-from collections.abc import Mapping
-from typing import Protocol
-
 from kilonova.api.compute.hints import read_hints
 from kilonova.api.compute.target import check_place, split_zone
 from kilonova.api.http import Context
-from kilonova.api.operator.bodies.explain import ExplainedFlavor, ExplainedImage
+from kilonova.api.operator.bodies.explain import DescribedRequest, ExplainedFlavor, ExplainedImage
 from kilonova.api.validation import invalid_field
 from kilonova.db import flavors, server_groups
 from kilonova.errors import NotFound
@@ -15,21 +12,6 @@ from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import ServerGroup
-
-
-class DescribedRequest(Protocol):
-    """The fields that bodies with a server request have in common."""
-
-    @property
-    def image(self) -> ExplainedImage | str | None: ...
-    @property
-    def availability_zone(self) -> str | None: ...
-    @property
-    def hints(self) -> Mapping[str, object]: ...
-    @property
-    def group(self) -> str | None: ...
-    @property
-    def project_id(self) -> str | None: ...
 
 
 def request_of(ctx: Context, asked: DescribedRequest, flavor: Flavor) -> tuple[RequestSpec, ServerGroup | None]:
@@ -67,7 +49,7 @@ def place_of(ctx: Context, text: str | None) -> tuple[str | None, str | None, st
 
 
 def flavor_of(ctx: Context, asked: ExplainedFlavor | str, *, field: str = "flavor") -> Flavor:
-    """Return the flavor with this id, name or description. ``field``: name of the field in errors."""
+    """Return the flavor with this id or name, or with the given properties. ``field``: name of the field in errors."""
     if isinstance(asked, ExplainedFlavor):
         return Flavor(
             flavor_id="",
@@ -90,7 +72,7 @@ def flavor_of(ctx: Context, asked: ExplainedFlavor | str, *, field: str = "flavo
 
 
 def image_of(ctx: Context, asked: ExplainedImage | str | None, project_id: str) -> Image | None:
-    """Return the image with this id, name or description; None for no image."""
+    """Return the image with this id or name, or with the given properties; None for no image."""
     if asked is None:
         return None
     if isinstance(asked, ExplainedImage):

@@ -26,13 +26,18 @@ class ExplainedImage(Struct, frozen=True, kw_only=True):
     properties: dict[str, str] = {}
 
 
-class Explain(Struct, frozen=True, kw_only=True):
-    """The server request to explain. ``flavor``, ``image``: id, name or properties. ``group``: id of a server group."""
+class DescribedRequest(Struct, frozen=True, kw_only=True):
+    """A server request without its flavor. ``image``: id, name or properties. ``group``: id of a server group."""
 
-    flavor: ExplainedFlavor | str
     image: ExplainedImage | str | None = None
     availability_zone: str | None = None
     hints: dict[str, object] = {}
     group: str | None = None
     project_id: str | None = None
+
+
+class Explain(DescribedRequest, frozen=True, kw_only=True):
+    """The server request to explain. ``flavor``: id, name or properties."""
+
+    flavor: ExplainedFlavor | str
     count: Whole = 1

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Schema of the body of POST /operator/v1/capacity."""
 
-from kilonova.api.operator.schemas.explain import FLAVOR, HINTS, IMAGE, TEXT
+from kilonova.api.operator.schemas.explain import FLAVOR, REQUEST, TEXT
 from kilonova.api.schemas.types import JSONDict
 from kilonova.api.validation import Schemas
 
@@ -12,17 +12,13 @@ CAPACITY = Schemas(
         (1, 0): {
             "type": "object",
             "properties": {
+                **REQUEST,
                 "flavors": {
                     "type": "array",
                     "items": {"anyOf": [TEXT, _NAMED_FLAVOR]},
                     "minItems": 1,
                     "maxItems": MOST_FLAVORS,
                 },
-                "image": {"anyOf": [TEXT, IMAGE, {"type": "null"}]},
-                "availability_zone": {"anyOf": [TEXT, {"type": "null"}]},
-                "hints": HINTS,
-                "group": {"anyOf": [TEXT, {"type": "null"}]},
-                "project_id": TEXT,
             },
             "additionalProperties": False,
         }

@@ -28,23 +28,27 @@ IMAGE: JSONDict = {
     "properties": {"id": TEXT, "name": TEXT, "properties": _TEXTS},
     "additionalProperties": False,
 }
-HINTS: JSONDict = {
+_HINTS: JSONDict = {
     "type": "object",
     "additionalProperties": {
         "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
     },
+}
+#: Properties of a server request without its flavor.
+REQUEST: JSONDict = {
+    "image": {"anyOf": [TEXT, IMAGE, {"type": "null"}]},
+    "availability_zone": {"anyOf": [TEXT, {"type": "null"}]},
+    "hints": _HINTS,
+    "group": {"anyOf": [TEXT, {"type": "null"}]},
+    "project_id": TEXT,
 }
 EXPLAIN = Schemas(
     {
         (1, 0): {
             "type": "object",
             "properties": {
+                **REQUEST,
                 "flavor": {"anyOf": [TEXT, FLAVOR]},
-                "image": {"anyOf": [TEXT, IMAGE, {"type": "null"}]},
-                "availability_zone": {"anyOf": [TEXT, {"type": "null"}]},
-                "hints": HINTS,
-                "group": {"anyOf": [TEXT, {"type": "null"}]},
-                "project_id": TEXT,
                 "count": {"type": "integer", "minimum": 1, "maximum": MOST_SERVERS},
             },
             "required": ["flavor"],
