@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from kilonova.deadline import heeding
 from kilonova.network.client import NetworkClient
 from kilonova.network.port_changes import HOST
 from kilonova.network.port_owner import mark_of
@@ -32,7 +33,7 @@ class DevicePort:
 def device_ports(client: NetworkClient, ids: Collection[str] | None = None) -> Iterator[DevicePort]:
     """Yield the ports with these ids that have a device; None: all ports that have a device."""
     filters: dict[str, Any] = {} if ids is None else {"id": list(ids)}
-    for port in client.list("ports", fields=_FIELDS, **filters):
+    for port in heeding(client.list("ports", fields=_FIELDS, **filters)):
         if device := port["device_id"]:
             yield DevicePort(
                 id=port["id"],

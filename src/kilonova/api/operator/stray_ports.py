@@ -7,6 +7,7 @@ from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.operator.schemas import stray_ports as schemas
 from kilonova.api.operator.schemas.parameters import NO_QUERY
 from kilonova.api.policy import ADMIN, rule
+from kilonova.deadline import heeding
 from kilonova.model.stray_port import StrayPort, StrayPortKind
 
 RULES = (
@@ -41,7 +42,7 @@ def list_stray_ports(ctx: Context, request: Request) -> Reply:
     del request
     ctx.authorize("kilonova:stray-ports:list")
     found = ctx.backend.conductor.operations.stray_ports.find()
-    return Reply(200, {"stray_ports": [_view(each) for each in found]})
+    return Reply(200, {"stray_ports": [_view(each) for each in heeding(found)]})
 
 
 def remove_stray_port(ctx: Context, request: Request) -> Reply:

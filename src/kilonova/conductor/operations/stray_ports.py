@@ -51,7 +51,10 @@ class StrayPorts:
         self._database = services.database
 
     def find(self) -> tuple[StrayPort, ...]:
-        """Return all stray ports, sorted by server. Raises: Conflict without a network service; Unavailable."""
+        """Return all stray ports, sorted by server.
+
+        Raises: Conflict without a network service; Unavailable; ClientGone, DeadlineExceeded.
+        """
         suspects = {stray.port_id for stray in self._differences(None)}
         return tuple(self._differences(suspects)) if suspects else ()
 
@@ -60,7 +63,7 @@ class StrayPorts:
 
         Raises: NotFound; Conflict if the port may be needed, or another program created it; Unavailable.
         """
-        stray = next(self._differences({port_id}), None)
+        stray = next(iter(self._differences({port_id})), None)
         if stray is None:
             raise NotFound(f"Port {port_id} is not stray.")
         if stray.kind is not StrayPortKind.DELETED:
@@ -79,8 +82,8 @@ class StrayPorts:
             raise Conflict("No network service is configured.")
         return self._services.network_client
 
-    def _differences(self, ids: Collection[str] | None) -> Iterator[StrayPort]:
-        """Yield the stray ports among those with these ids; None: among all ports."""
+    def _differences(self, ids: Collection[str] | None) -> list[StrayPort]:
+        """Return those stray ports that have one of these ids, sorted by server; None: all stray ports."""
         ports = {port.id: port for port in device_ports(self._client, ids)}
         recorded = self._recorded(ports.values())
         wanted = recorded.interfaces if ids is None else recorded.interfaces.keys() & ids
@@ -90,7 +93,7 @@ class StrayPorts:
             if (server := recorded.interfaces[port_id]) not in recorded.busy
             and (port_id not in ports or ports[port_id].device_id != server)
         ]
-        yield from sorted(
+        return sorted(
             [*missing, *_strays(recorded, ports.values())], key=lambda each: (each.instance_uuid, each.port_id)
         )
 
