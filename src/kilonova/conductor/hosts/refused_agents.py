@@ -2,7 +2,7 @@
 """Agents whose release is too old, so that this process refuses their registration."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -11,7 +11,7 @@ from kilonova.errors import AgentTooOld
 from kilonova.messaging.bus import Sender
 from kilonova.messaging.codec import OLDEST
 
-#: A refused agent tries again every few seconds; after this time without a try it no longer runs.
+#: A refused agent registers again every few seconds. An agent that has not done so for this time is not listed.
 _KEPT = timedelta(minutes=10)
 
 
@@ -30,7 +30,8 @@ class RefusedAgent:
 class RefusedAgents:
     """The refused agents of one control process. There are at most as many as enrolled agents."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], datetime] = utc_now) -> None:
+        self._clock = clock
         self._lock = threading.Lock()
         self._found: dict[str, RefusedAgent] = {}
 
@@ -47,15 +48,15 @@ class RefusedAgents:
             f"Agent {sender.agent} runs release {release or 'unknown'}, whose message version {sender.version} is too "
             f"old: this release requires message version {OLDEST} or later. The agent has to be upgraded."
         )
-        now = utc_now()
-        refused = RefusedAgent(sender.agent, release or None, sender.version, tuple(sorted(set(hosts))), reason, now)
+        served = tuple(sorted(set(hosts)))
+        refused = RefusedAgent(sender.agent, release or None, sender.version, served, reason, self._clock())
         with self._lock:
             self._found[sender.agent] = refused
         raise AgentTooOld(reason)
 
     def list_all(self) -> tuple[RefusedAgent, ...]:
         """Return the agents that were refused recently, by name."""
-        since = utc_now() - _KEPT
+        since = self._clock() - _KEPT
         with self._lock:
             self._found = {name: each for name, each in self._found.items() if each.refused_at > since}
             return tuple(self._found[name] for name in sorted(self._found))

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+from datetime import datetime, timedelta
+
 import pytest
 
 from kilonova.conductor.hosts.refused_agents import RefusedAgents
@@ -21,3 +23,14 @@ def test_an_agent_that_is_too_old_is_listed_until_it_was_upgraded() -> None:
     agents.require_recent(Sender("rack1", OLDEST), "0.2", ["node1", "node2"])
     agents.require_recent(Sender("rack0", VERSION), "0.3", ["node0"])
     assert agents.list_all() == ()
+
+
+def test_an_agent_that_no_longer_registers_is_not_listed() -> None:
+    now = [datetime(2026, 1, 1)]  # noqa: DTZ001 - naive UTC like all times here
+    agents = RefusedAgents(lambda: now[0])
+    with pytest.raises(AgentTooOld):
+        agents.require_recent(Sender("rack1", OLDEST - 1), "0.1", ["node1"])
+    now[0] += timedelta(minutes=9)
+    assert [each.agent for each in agents.list_all()] == ["rack1"]
+    now[0] += timedelta(minutes=1)
+    assert (agents.list_all(), agents.by_host()) == ((), {})
