@@ -31,10 +31,11 @@ def from_replica(handler: Handler) -> Handler:
         try:
             reply = handler(ctx, request)
         except KilonovaError:  # such as a marker that has not reached the replica
-            ctx.reads_from = None
-            return handler(ctx, request)
+            reply = None
         finally:
             ctx.reads_from = None
+        if reply is None:
+            return handler(ctx, request)
         return replace(reply, headers={**reply.headers, AGE: str(math.ceil(age_s))})
 
     return read
