@@ -115,6 +115,21 @@ def test_an_unknown_outcome_is_that_of_all_servers(fault: Fault) -> None:
     assert bench.posts() == RUNNING + 1
 
 
+def test_a_port_that_the_response_lacks_is_the_error_of_its_server_only() -> None:
+    bench = Bench()
+    whole = bench.neutron.call
+
+    def lacking(method: str, path: str, body: Any = None, *, token: str | None = None) -> Any:
+        answer = whole(method, path, body, token=token)
+        return {"ports": [port for port in answer["ports"] if port["device_id"] != "two"]}
+
+    bench.neutron.call = lacking  # type: ignore[method-assign]
+    first = bench.hold()
+    asked = [bench.port("one"), bench.port("two"), bench.port("three")]
+    bench.release(3)
+    assert outcomes([*first, *asked]) == ["held-0", "held-1", "one", "Unavailable", "three"]
+
+
 def test_other_requests_are_passed_on() -> None:
     neutron = FakeNeutron()
     neutron.user("token", "demo")
