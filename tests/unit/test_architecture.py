@@ -21,6 +21,7 @@ ROOT = Path(kilonova.__file__).parent
 #: package or module of kilonova → what else of kilonova it may import. A package may always import itself.
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
+    "decoding": set(),
     "logs": set(),
     "identifiers": set(),
     "clock": set(),
@@ -39,17 +40,17 @@ ALLOWED: dict[str, set[str]] = {
     "guest_metadata": {"model"},
     "scenario": {"model", "scheduler", "errors"},
     "config": {"logs", "messaging", "model", "placement", "scheduler", "errors"},
-    "db": {"clock", "deadline", "lease", "model", "scheduler", "errors", "identifiers", "periodic"},
+    "db": {"clock", "deadline", "decoding", "lease", "model", "scheduler", "errors", "identifiers", "periodic"},
     "mirror": {"db", "deadline", "model", "placement", "scheduler", "errors"},
     "claims": {"db", "logs", "mirror", "model", "scheduler", "errors", "identifiers", "periodic"},
-    "messaging": {"logs", "model", "errors"},
+    "messaging": {"decoding", "logs", "model", "errors"},
     "conductor": {
-        "clock", "claims", "db", "guest_metadata", "lease", "logs", "messaging", "model", "errors", "identifiers",
-        "network", "periodic",
+        "clock", "claims", "db", "decoding", "guest_metadata", "lease", "logs", "messaging", "model", "errors",
+        "identifiers", "network", "periodic",
     },
     "compute": {
-        "config", "guest_metadata", "lease", "logs", "messaging", "model", "scenario", "errors", "identifiers",
-        "periodic", "process_parts",
+        "config", "decoding", "guest_metadata", "lease", "logs", "messaging", "model", "scenario", "errors",
+        "identifiers", "periodic", "process_parts",
     },
     "metrics": {"conductor", "db", "errors"},
     "notifications": {"clock", "conductor", "db", "errors", "identifiers", "logs", "model", "periodic"},
@@ -59,8 +60,8 @@ ALLOWED: dict[str, set[str]] = {
     "bundled_services": {"errors", "lasting", "logs", "server"},
     "console_proxy": {"errors", "model", "process_parts"},
     "api": {
-        "claims", "conductor", "config", "db", "deadline", "errors", "guest_metadata", "identifiers", "identity",
-        "images", "logs", "metrics", "mirror", "model", "network", "notifications", "periodic", "placement",
+        "claims", "conductor", "config", "db", "deadline", "decoding", "errors", "guest_metadata", "identifiers",
+        "identity", "images", "logs", "metrics", "mirror", "model", "network", "notifications", "periodic", "placement",
         "planning", "scheduler", "wsgi_keys",
     },
     "cli": {

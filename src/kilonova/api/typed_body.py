@@ -8,7 +8,7 @@ defaults.
 
 from typing import TypeVar
 
-import msgspec
+from kilonova.decoding import convert
 
 Struct = TypeVar("Struct")
 #: A number of JSON Schema's type ``integer``. That type includes 1.0, which Python decodes as a float.
@@ -19,4 +19,4 @@ Flag = bool | str
 
 def read_typed(kind: type[Struct], value: object) -> Struct:
     """Convert ``value``, a decoded JSON value that passed its schema, into a struct of type ``kind``."""
-    return msgspec.convert(value, kind)
+    return convert(value, kind)

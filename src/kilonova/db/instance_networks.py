@@ -20,6 +20,7 @@ from kilonova.db.core.prepared import Prepared, PreparedInsert
 from kilonova.db.core.statements import pieces
 from kilonova.db.core.transaction import Transaction
 from kilonova.deadline import heeding
+from kilonova.decoding import convert
 from kilonova.model.network_info import NetworkInfo
 from kilonova.model.network_request import NO_NETWORKS, NetworkRequest
 
@@ -59,7 +60,7 @@ def insert(tx: Transaction, requests: Mapping[str, NetworkRequest]) -> None:
 def request_of(connection: Connection, instance_uuid: str) -> NetworkRequest:
     """Return the networks that a server was created with."""
     for (stored,) in _REQUEST.rows(connection, uuid=instance_uuid):
-        return msgspec.convert(stored, NetworkRequest)
+        return convert(stored, NetworkRequest)
     return NO_NETWORKS
 
 
@@ -142,7 +143,7 @@ def oldest(connection: Connection, before: datetime, limit: int) -> tuple[str, .
 
 
 def _read(stored: Any) -> NetworkInfo:
-    return msgspec.convert(stored, NetworkInfo)
+    return convert(stored, NetworkInfo)
 
 
 def _addresses(info: NetworkInfo) -> Iterable[tuple[str, int]]:

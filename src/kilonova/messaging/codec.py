@@ -30,6 +30,7 @@ from typing import Any, get_args
 
 import msgspec
 
+from kilonova import decoding
 from kilonova.errors import AgentTooOld
 from kilonova.messaging.messages import AgentMessage, Answer, ConductorMessage, HostsRegistered, Question
 
@@ -168,17 +169,17 @@ def decode(data: bytes) -> Envelope:
 
 
 def _decode(data: bytes) -> Envelope:
-    written = msgspec.json.decode(data, type=_Version)
+    written = decoding.decode(data, _Version)
     needs = written.version if written.needs is None else written.needs
     if needs > VERSION:
         raise msgspec.ValidationError(
             f"Unsupported message version {written.version}; the latest supported version is {VERSION}"
         )
-    wire = msgspec.json.decode(data, type=_Wire)
+    wire = decoding.decode(data, _Wire)
     kind = MESSAGES.get(wire.message)
     if kind is None:
         raise msgspec.ValidationError(f"There is no message {wire.message!r}")
-    message: Any = msgspec.json.decode(wire.body, type=kind)
+    message: Any = decoding.decode(wire.body, kind)
     return Envelope(message, wire.host, wire.session, wire.reply_to, wire.question, wire.urgent, wire.version)
 
 

@@ -11,6 +11,7 @@ from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.policy import SERVICE_OR_ADMIN, rule
 from kilonova.api.schemas import queries
 from kilonova.api.validation import invalid_parameter
+from kilonova.decoding import decode
 from kilonova.errors import NotFound
 
 _P, _ALL = "os_compute_api:os-assisted-volume-snapshots", "/os-assisted-volume-snapshots"
@@ -38,7 +39,7 @@ def delete_snapshot(ctx: Context, request: Request) -> Reply:
     ctx.authorize(f"{_P}:delete")
     text = request.param("delete_info")
     try:
-        info = msgspec.json.decode(text or "", type=_DeleteInfo)
+        info = decode(text or "", _DeleteInfo)
     except msgspec.DecodeError:
         raise invalid_parameter("delete_info", text, "A JSON object with volume_id is expected.") from None
     raise _on_no_server(info.volume_id)

@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from kilonova.decoding import convert
+
 F = TypeVar("F")
 #: Function that converts stored facts from one version to the next.
 Upgrade = Callable[[Mapping[str, Any]], Mapping[str, Any]]
@@ -35,6 +37,6 @@ def decode(stored: Mapping[str, Any], kind: type[F], upgrades: Sequence[Upgrade]
     try:
         for upgrade in upgrades[version - 1 :]:
             stored = upgrade(stored)
-        return msgspec.convert({name: value for name, value in stored.items() if name != _VERSION}, kind)
+        return convert({name: value for name, value in stored.items() if name != _VERSION}, kind)
     except (LookupError, TypeError, ValueError) as error:  # msgspec raises a ValidationError, which is a ValueError
         raise UnknownFactsError(f"Facts of version {version} cannot be read: {error!r}") from error

@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from kilonova.compute.virt.libvirt.domain.description import DiskFile, DiskRole
+from kilonova.decoding import decode
 from kilonova.errors import DriverError
 
 NAME = "disks.json"
@@ -83,7 +84,7 @@ def _place(disk: MadeDisk) -> int:
 def read_record(folder: Path) -> DiskRecord | None:
     """Return the record in a folder, or None if there is none. Raises: DriverError."""
     try:
-        return msgspec.json.decode((folder / NAME).read_bytes(), type=DiskRecord)
+        return decode((folder / NAME).read_bytes(), DiskRecord)
     except FileNotFoundError:
         return None
     except (OSError, msgspec.DecodeError) as error:
