@@ -220,6 +220,15 @@ def test_what_hosts_of_real_guests_offer(tmp_path: Path) -> None:
         read(tmp_path, MINIMAL + "[compute]\ncpu_shared_set = all\n")
 
 
+def test_each_physical_network_has_a_section_with_the_numa_cells_near_its_card(tmp_path: Path) -> None:
+    near = "[neutron_physnet_public]\nnuma_nodes = 0-1\n[neutron_tunnel]\nnuma_nodes = 1\n"
+    resources = read(tmp_path, f"{MINIMAL}[neutron]\nphysnets = public, storage\n{near}").host_resources
+    assert resources.physnet_nodes == {"public": {0, 1}, "storage": frozenset()}
+    assert resources.tunnel_nodes == {1}
+    with pytest.raises(ConfigurationError, match=r"\[neutron_physnet_x\] numa_nodes: The CPU list is invalid"):
+        read(tmp_path, f"{MINIMAL}[neutron]\nphysnets = x\n[neutron_physnet_x]\nnuma_nodes = all\n")
+
+
 def test_secrets_that_agents_do_not_need_are_named(tmp_path: Path) -> None:
     secrets = "[keystone_authtoken]\npassword = x\n[neutron]\npassword = x\novs_bridge = br7\n"
     (tmp_path / "agent.conf").write_text(MINIMAL + secrets)

@@ -9,6 +9,7 @@ from kilonova.compute.virt.libvirt.host.host_cells import (
     GuestCpus,
     cells_for_guests,
     cpus_for_guests,
+    near_cards,
     read_reserved_pages,
     require_consistent,
 )
@@ -88,3 +89,23 @@ def test_reserved_pages(text: str, expected: dict[tuple[int, int], int]) -> None
 def test_reserved_pages_that_cannot_be_read(text: str) -> None:
     with pytest.raises(ConfigurationError, match="reserved_huge_pages"):
         read_reserved_pages([text])
+
+
+def test_cells_have_the_networks_whose_cards_are_near_them() -> None:
+    cells = cells_for_guests(two_sockets().cells, GuestCpus(_ALL), {})
+    networks = {"public": frozenset({0, 1}), "storage": frozenset({1})}
+    resources = HostResourceSettings(tunnel_nodes=frozenset({0}), physnet_nodes=networks)
+    first, second = near_cards(cells, resources)
+    assert (first.physnets, first.tunneled) == ({"public"}, True)
+    assert (second.physnets, second.tunneled) == ({"public", "storage"}, False)
+    assert near_cards(cells, HostResourceSettings()) == cells
+
+
+@pytest.mark.parametrize(
+    ("settings", "section"),
+    [({"tunnel_nodes": frozenset({2})}, "neutron_tunnel"), ({"physnet_nodes": {"x": {0, 2}}}, "neutron_physnet_x")],
+)
+def test_a_card_near_a_cell_that_is_not_there_is_refused(settings: dict[str, Any], section: str) -> None:
+    cells = cells_for_guests(two_sockets().cells, GuestCpus(_ALL), {})
+    with pytest.raises(ConfigurationError, match=rf"\[{section}\] numa_nodes: this host has no NUMA cell 2\."):
+        near_cards(cells, HostResourceSettings(**settings))
