@@ -40,7 +40,7 @@ from kilonova.model.host_devices import DeviceShare
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_migration import MoveKind
 from kilonova.scheduler.decision import Decision, RankedHost
-from kilonova.scheduler.devices.choice import first_that_gives, needs_of
+from kilonova.scheduler.devices.choice import RANKED_KEPT, first_that_gives, needs_of
 from kilonova.scheduler.devices.pci_request import Alias
 from kilonova.scheduler.engine.batch import Batch
 from kilonova.scheduler.engine.engine import Engine
@@ -52,7 +52,6 @@ from kilonova.scheduler.host_table import HostTable
 from kilonova.scheduler.resources import query_of_ports, with_resources
 
 LOG = logging.getLogger(__name__)
-_RANKED_KEPT = 10
 _MAX_RACES = 32
 _CLASS_IDS = sa.select(t.resource_classes.c.name, t.resource_classes.c.id)
 #: Stands for the id of a resource class that was deleted after the decision. No inventory has it, so the claim fails.
@@ -379,7 +378,7 @@ class Claimer:
         """Return the decisions for an order. The first decision is made at once, from kept verdicts if possible."""
         assert plan.hosts is not None
         count, seed = len(order.jobs), self._seed()
-        limit = _RANKED_KEPT if count <= _RANKED_KEPT else 1 + self._alternates
+        limit = RANKED_KEPT if count <= RANKED_KEPT else 1 + self._alternates
         rng = None if seed is None else np.random.default_rng(seed)
         plan.inputs = DecisionInputs(order.spec, order.group_uuid, limit, plan.seq, now, self._mirror.assumed(), seed)
         plan.trace = DecisionTrace.if_wanted(plan.hosts)

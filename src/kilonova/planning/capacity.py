@@ -12,15 +12,13 @@ from kilonova.errors import RuleFailed
 from kilonova.model.request_spec import RequestSpec
 from kilonova.planning.host_filling import Filling, NotIndependentError
 from kilonova.scheduler.decision import SURVIVED, Decision
-from kilonova.scheduler.devices.choice import DeviceNeeds, first_that_gives, needs_of
+from kilonova.scheduler.devices.choice import RANKED_KEPT, DeviceNeeds, first_that_gives, needs_of
 from kilonova.scheduler.devices.pci_request import Alias
 from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.guests import guest_of
 from kilonova.scheduler.host_table import HostTable
 from kilonova.scheduler.resources import with_resources
 
-_RANKED = 10
-"""Number of hosts that the scheduler tries for the devices of a server."""
 _DEVICES = "devices"
 MOST_ONE_BY_ONE = 100_000
 """Limit of the number of servers that are decided one by one."""
@@ -102,7 +100,7 @@ class _Servers:
     def place_next(self) -> bool:
         """Place one more server by a full decision; False if the scheduler refuses it. Raises: RuleFailed."""
         hosts, spec = self.hosts, self.spec
-        self.last = self.engine.decide(hosts, spec, limit=_RANKED)
+        self.last = self.engine.decide(hosts, spec, limit=RANKED_KEPT)
         best, devices = first_that_gives(self.last, hosts, self.needs)
         if best is None:
             return False

@@ -25,7 +25,7 @@ from kilonova.model.server_group import GroupView
 from kilonova.scenario.model import PROJECTS, Scenario, ScenarioFlavor, ScenarioServer, SimulatedHost, with_project_ids
 from kilonova.scenario.outcome import SPAWN, Landing
 from kilonova.scheduler.decision import Decision
-from kilonova.scheduler.devices.choice import first_that_gives, needs_of
+from kilonova.scheduler.devices.choice import RANKED_KEPT, first_that_gives, needs_of
 from kilonova.scheduler.devices.pci_request import Alias
 from kilonova.scheduler.engine.provider_trees import Allocations
 from kilonova.scheduler.guests import GuestKind, TableGuests, guest_of
@@ -33,8 +33,6 @@ from kilonova.scheduler.host_records import HostRecord, build_host_table
 from kilonova.scheduler.host_table import HostTable
 from kilonova.scheduler.request_filters import DISABLED_TRAIT
 from kilonova.scheduler.resources import with_resources
-
-_RANKED_KEPT = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +214,7 @@ def _hosts(tried: Sequence[tuple[str, str]]) -> tuple[str, ...]:
 
 def _decide(world: _World, asked: ScenarioServer, spec: RequestSpec, engine: Decider) -> Decision:
     group = world.groups[asked.group] if asked.group else None
-    return world.giving(engine.decide(world.table, replace(spec, group=group), limit=_RANKED_KEPT), spec)
+    return world.giving(engine.decide(world.table, replace(spec, group=group), limit=RANKED_KEPT), spec)
 
 
 def _record(host: SimulatedHost, ratios: AllocationRatios) -> HostRecord:

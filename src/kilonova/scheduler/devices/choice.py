@@ -16,6 +16,9 @@ from kilonova.scheduler.devices.port_requests import ANYWHERE, NetworkAffinity
 from kilonova.scheduler.host_table import HostTable
 from kilonova.scheduler.numa_request import numa_request
 
+RANKED_KEPT = 10
+"""Number of ranked hosts among which :func:`first_that_gives` can choose the host of a server."""
+
 
 @dataclass(frozen=True, slots=True)
 class DeviceNeeds:
@@ -60,7 +63,7 @@ def needs_of(spec: RequestSpec, aliases: Mapping[str, Alias]) -> DeviceNeeds:
     return DeviceNeeds(
         numa_request(spec.flavor, spec.image),
         all_pci_requests(spec, aliases),
-        NetworkAffinity.of(spec) if spec.networks else ANYWHERE,
+        NetworkAffinity.of(spec),
     )
 
 

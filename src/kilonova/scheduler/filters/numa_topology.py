@@ -16,7 +16,7 @@ from kilonova.scheduler.depends_on import DependsOn
 from kilonova.scheduler.device_states import DeviceStates
 from kilonova.scheduler.devices.numa_fit import lay_out
 from kilonova.scheduler.devices.pci_request import PCI_READS, Alias, all_pci_requests, read_aliases
-from kilonova.scheduler.devices.port_requests import ANYWHERE, NetworkAffinity
+from kilonova.scheduler.devices.port_requests import NetworkAffinity
 from kilonova.scheduler.host_table import BoolArray, FloatArray, HostTable, IntArray
 from kilonova.scheduler.numa_request import NUMA_READS, numa_request
 from kilonova.scheduler.reads import Reads
@@ -62,7 +62,7 @@ class NUMATopologyFilter:
             requests = all_pci_requests(spec, self.aliases)
         except InvalidRequest:
             return np.zeros(len(hosts), dtype=np.bool_)
-        return _fitting(hosts, wanted, requests, NetworkAffinity.of(spec) if spec.networks else ANYWHERE)
+        return _fitting(hosts, wanted, requests, NetworkAffinity.of(spec))
 
 
 def _fitting(
