@@ -14,16 +14,11 @@ from kilonova.db.core.prepared import Prepared
 from kilonova.db.core.statements import pieces
 from kilonova.db.core.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate
-from kilonova.model.instance import Instance, PowerState, TaskState, VmState
+from kilonova.model.instance import Instance, PowerState, VmState
+from kilonova.model.transitions import HARD_REBOOT, SOFT_REBOOT
 
 _I = t.instances.c
-_REBOOTS = tuple(
-    task.value
-    for task in (
-        *(TaskState.REBOOTING, TaskState.REBOOT_PENDING, TaskState.REBOOT_STARTED),
-        *(TaskState.REBOOTING_HARD, TaskState.REBOOT_PENDING_HARD, TaskState.REBOOT_STARTED_HARD),
-    )
-)
+_REBOOTS = [task.value for task in (*SOFT_REBOOT, *HARD_REBOOT)]
 _COLUMNS = _I.uuid, _I.host, _I.vm_state, _I.power_state, _I.updated_at, _I.task_state
 #: Servers whose power states are compared: those without a task, and those that are being rebooted. A reboot may be
 #: interrupted for long while the guest is off.

@@ -47,11 +47,11 @@ _REBUILDABLE = frozenset({S.ACTIVE, S.STOPPED, S.ERROR})
 _MOVABLE = frozenset({S.ACTIVE, S.STOPPED})
 _REBUILD = (T.REBUILDING, T.REBUILD_SPAWNING)
 _RESIZE = (T.RESIZE_PREP, T.RESIZE_MIGRATING, T.RESIZE_MIGRATED, T.RESIZE_FINISH)
-_SOFT_REBOOT = (T.REBOOTING, T.REBOOT_PENDING, T.REBOOT_STARTED)
-_HARD_REBOOT = (T.REBOOTING_HARD, T.REBOOT_PENDING_HARD, T.REBOOT_STARTED_HARD)
+SOFT_REBOOT = (T.REBOOTING, T.REBOOT_PENDING, T.REBOOT_STARTED)
+HARD_REBOOT = (T.REBOOTING_HARD, T.REBOOT_PENDING_HARD, T.REBOOT_STARTED_HARD)
 #: Task states in which a hard reboot may start. The hard reboot interrupts the running operation, which may hang, or an
 #: earlier hard reboot that has not yet reached the agent.
-_HARD_REBOOT_ENDS = frozenset({None, *_SOFT_REBOOT, T.REBOOTING_HARD, T.RESUMING, T.UNPAUSING, T.PAUSING, T.SUSPENDING})
+_HARD_REBOOT_ENDS = frozenset({None, *SOFT_REBOOT, T.REBOOTING_HARD, T.RESUMING, T.UNPAUSING, T.PAUSING, T.SUSPENDING})
 
 
 def _only(*states: S) -> frozenset[S]:
@@ -110,7 +110,7 @@ TRANSITIONS: Mapping[str, Transition] = {
     "reboot": Transition(
         "reboot",
         _only(S.ACTIVE),
-        shown=(*_SOFT_REBOOT, *_HARD_REBOOT[1:]),
+        shown=(*SOFT_REBOOT, *HARD_REBOOT[1:]),
         settled=S.ACTIVE,
         failed=S.ERROR,
         remark="Continues as a hard reboot if the guest does not run. A failure leads to error only if the guest does "
@@ -120,7 +120,7 @@ TRANSITIONS: Mapping[str, Transition] = {
         "reboot",
         _only(S.ACTIVE, S.STOPPED, S.PAUSED, S.SUSPENDED, S.ERROR),
         _HARD_REBOOT_ENDS,
-        shown=_HARD_REBOOT,
+        shown=HARD_REBOOT,
         settled=S.ACTIVE,
         failed=S.ERROR,
         remark="A failure leads to error only if the guest does not run afterwards.",
