@@ -26,12 +26,6 @@ from kilonova.model.aggregate import ZONE_KEY, Aggregate
 from kilonova.model.host import COMPUTE
 from kilonova.scheduler.isolation_rules import is_rule_key
 
-_ZONE = Prepared(
-    sa.select(t.aggregate_metadata.c.value)
-    .join(t.aggregate_hosts, t.aggregate_hosts.c.aggregate_id == t.aggregate_metadata.c.aggregate_id)
-    .where(t.aggregate_hosts.c.host == sa.bindparam("host"), t.aggregate_metadata.c.key == sa.literal(ZONE_KEY))
-    .order_by(t.aggregate_hosts.c.id)
-)
 _ZONES = (
     sa.select(t.aggregate_hosts.c.host, t.aggregate_hosts.c.aggregate_id, t.aggregate_metadata.c.value)
     .join(
@@ -66,8 +60,7 @@ def zones_of_hosts(connection: Connection, hosts: Collection[str] | None = None)
 
 def zone_of_host(connection: Connection, host: str) -> str | None:
     """Return the availability zone of a host, or None if it is in no zone."""
-    rows = _ZONE.rows(connection, host=host)
-    return str(rows[-1][0]) if rows else None
+    return zones_of_hosts(connection, [host]).get(host)
 
 
 def hosts_in_zones(zone: str | None = None) -> sa.Select[tuple[str]]:
