@@ -159,7 +159,7 @@ def _networks(
     with services.database.read() as connection:
         info = instance_networks.info_of(connection, run.instance_uuid)
     at_home = facts.profiles_at_home if facts.tried else given_by_host(info)
-    return demands(services, facts, info, spec), replace(facts, profiles_at_home=at_home)
+    return demands(services, info, spec), replace(facts, profiles_at_home=at_home)
 
 
 def _of_present_flavor(services: Services, instance: Instance, migration: ServerMigration) -> ServerMigration:

@@ -128,9 +128,9 @@ def owner_in(services: Services, instance: Instance, zone: str | None) -> PortOw
     )
 
 
-def demands(services: Services, facts: Plugging, info: NetworkInfo, spec: RequestSpec) -> tuple[RequestedNetwork, ...]:
-    """Return what the ports of a server that moves require of its next host, as the network service knows it now."""
-    if not facts.networks or not info:
+def demands(services: Services, info: NetworkInfo, spec: RequestSpec) -> tuple[RequestedNetwork, ...]:
+    """Return what the interfaces of an existing server now require of its next host. ``spec``: the server's request."""
+    if not info:
         return ()
     may_have_cells = bool(spec.flavor.extra_specs) or (spec.image is not None and bool(spec.image.properties))
 

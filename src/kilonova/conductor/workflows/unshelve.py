@@ -80,7 +80,7 @@ def _claim(services: Services, run: Run[UnshelveFacts]) -> Effect:
         instance, request = find_server(connection, run.instance_uuid)
         info = instance_networks.info_of(connection, run.instance_uuid) if facts.networks else ()
     spec = _spec_of(run, instance, request.spec)
-    networks = demands(services, facts, info, spec)
+    networks = demands(services, info, spec)
     return ClaimHost(
         replace(spec, networks=networks),
         request.group_uuid,
