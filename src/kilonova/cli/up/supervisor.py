@@ -204,21 +204,19 @@ def _start(plan: _Plan, parts: ProcessParts, last_words: list[str], started: flo
         shares = share_out(plan.hosts, options.agents, plan.own_hosts)
         side = AgentSide(options.folder, shares, options.scenario, real.sides if real else ())
         parts.opened("agents", side.stop)
-    _write_files(plan, cloud, people, side, real)
+    _write_files(plan, cloud, people, side)
     watched: list[Watched] = [side.broker] if side else []
     watched += real.libvirtds if real else []
     _start_processes(plan, cloud, people, side, watched, parts)
-    _announce(plan, cloud, real, time.monotonic() - started)
+    _announce(plan, cloud, time.monotonic() - started)
     return [*watched, *(real.network_processes if real else ())]
 
 
-def _write_files(
-    plan: _Plan, cloud: Cloud, people: Accounts | None, side: AgentSide | None, real: RealHosts | None
-) -> None:
+def _write_files(plan: _Plan, cloud: Cloud, people: Accounts | None, side: AgentSide | None) -> None:
     consoles, networks = plan.options.consoles, plan.options.networks
     more = [consoles.options()] if consoles else []
     more += [networks.options(cloud, people)] if networks and people else []
-    more += [real.control_options(serves=side is None)] if real else []
+    more += [plan.real.control_options(serves=side is None)] if plan.real else []
     broker = None if side is None else side.broker.options()
     write_conf(cloud, people, plan.scenario.options, plan.operator, broker=broker, parts=more)
     if people is not None:
@@ -249,8 +247,8 @@ def _start_processes(
             fill(cloud, people, plan.options.networks, progress)
 
 
-def _announce(plan: _Plan, cloud: Cloud, real: RealHosts | None, seconds: float) -> None:
-    consoles = plan.options.consoles
+def _announce(plan: _Plan, cloud: Cloud, seconds: float) -> None:
+    consoles, real = plan.options.consoles, plan.real
     _say(_announcement(cloud, plan.options, seconds).text())
     if consoles is not None and consoles.lacks_novnc(plan.operator):
         _say("Browsers show consoles once noVNC is installed, on Debian and Ubuntu: apt-get install novnc")
