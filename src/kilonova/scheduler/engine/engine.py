@@ -102,7 +102,7 @@ class Engine:
         return self.allotment(hosts, spec, row).amounts
 
     def allotment(self, hosts: HostTable, spec: RequestSpec, row: int) -> Allotment:
-        """Return the same allocations, with the provider of each request group."""
+        """Return the allocations of one server on the host at ``row``, and the provider of each request group."""
         spec = self._as_read(spec)
         if is_plain(hosts, spec.query):
             return Allotment({hosts.uuids[row]: spec.query.totals})

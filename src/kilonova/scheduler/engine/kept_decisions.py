@@ -70,8 +70,8 @@ class KeptDecisions:
         #: Number of requests that are decided in full before the ratings are tried again.
         self._pause = 0
         self._projects: dict[str, bool] = {}
-        #: Numbers of decisions: made in all, made from kept verdicts, and found to differ from the whole engine's.
-        self.made = self.kept = self.differences = 0
+        #: Numbers of decisions: made from kept verdicts, and found to differ from the whole engine's.
+        self.kept = self.differences = 0
 
     def decide(
         self,
@@ -86,7 +86,6 @@ class KeptDecisions:
 
         Raises: RuleFailed, if a rule raises an exception or returns an invalid result.
         """
-        self.made += 1
         again = _twin(rng) if self._check and rng is not None else None
         kept = self._kept(live, now, spec, limit, rng)
         if kept is None:
