@@ -24,6 +24,7 @@ from kilonova.scheduler.nova_compat.adapters import HostFilterAdapter, HostWeigh
 from kilonova.scheduler.resources import with_resources
 from kilonova.scheduler.settings import SchedulerConfig
 from kilonova.scheduler.weighers.base import BaseHostWeigher
+from support.decision_outcomes import outcome
 from support.samples import sampled
 
 SERVERS = 14
@@ -45,10 +46,10 @@ class Fickle(BaseHostWeigher):
     """Per-host weigher that prefers idle hosts, with a multiplier that is 0 unless the host is nearly empty."""
 
     def weight_multiplier(self, host_state: object) -> float:
-        return 1.5 if host_state.num_instances < 2 else 0.0  # type: ignore[attr-defined]
+        return 1.5 if host_state.num_instances < 2 else 0.0
 
     def _weigh_object(self, host_state: object, _properties: object) -> float:
-        return -float(host_state.num_instances)  # type: ignore[attr-defined]
+        return -float(host_state.num_instances)
 
 
 def engine_of(chance: random.Random) -> Engine:
@@ -107,14 +108,6 @@ def aggregates_of(chance: random.Random, records: list[HostRecord]) -> tuple[Agg
     return tuple(made)
 
 
-def outcome(decide: object) -> object:
-    """Return the decision, or the text of the error it raised."""
-    try:
-        return decide()  # type: ignore[operator]
-    except Exception as error:  # noqa: BLE001 - both decisions must fail with the same error
-        return f"{type(error).__name__}: {error}"
-
-
 @settings(deadline=None, max_examples=sampled(250, sample=80))
 @given(seed=st.integers(0, 2**32))
 def test_each_server_of_a_batch_gets_what_a_whole_decision_gives_it(seed: int) -> None:
@@ -139,10 +132,10 @@ def test_each_server_of_a_batch_gets_what_a_whole_decision_gives_it(seed: int) -
         if isinstance(whole, str) or isinstance(later, str):
             assert later == whole
             return
-        assert later.ranked == whole.ranked  # type: ignore[attr-defined]
-        if not whole.ranked:  # type: ignore[attr-defined]
+        assert later.ranked == whole.ranked
+        if not whole.ranked:
             return
-        row = whole.ranked[0].row  # type: ignore[attr-defined]
+        row = whole.ranked[0].row
         batch.place(row)
         hosts.count_server(row, {hosts.uuids[row]: spec.query.totals}, guest_of(spec))
         if spec.group is not None:

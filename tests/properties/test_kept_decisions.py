@@ -15,7 +15,7 @@ from kilonova.model.image import Image
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.decision import Decision
 from kilonova.scheduler.engine.engine import Engine
-from kilonova.scheduler.engine.kept_decisions import KeptDecisions, differences
+from kilonova.scheduler.engine.kept_decisions import KeptDecisions
 from kilonova.scheduler.filters import FILTERS
 from kilonova.scheduler.guests import guest_kind
 from kilonova.scheduler.host_table import FloatArray, HostTable
@@ -23,6 +23,7 @@ from kilonova.scheduler.live_hosts import LiveHosts
 from kilonova.scheduler.resources import with_resources
 from kilonova.scheduler.row_changes import RowChanges
 from kilonova.scheduler.settings import DEFAULT_FILTERS, SchedulerConfig
+from support.decision_outcomes import assert_same, outcome
 from support.random_clouds import (
     DEVICES,
     FLAVORS,
@@ -156,21 +157,6 @@ class LiveCloud:
             disabled[row] = not disabled[row]
             self.hosts = replace(self.hosts, disabled=disabled)
         return self.live()
-
-
-def assert_same(one: object, other: object) -> None:
-    if isinstance(one, str) or isinstance(other, str):
-        assert one == other
-    else:
-        assert not differences(one, other)  # type: ignore[arg-type]
-
-
-def outcome(decide: object) -> object:
-    """Return the decision, or the text of the error it raised."""
-    try:
-        return decide()  # type: ignore[operator]
-    except Exception as error:  # noqa: BLE001 - both decisions must fail with the same error
-        return f"{type(error).__name__}: {error}"
 
 
 @settings(deadline=None, max_examples=sampled(1100, sample=40))

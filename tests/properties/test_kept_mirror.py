@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.properties.test_kept_decisions import assert_same, outcome
 from tests.properties.test_mirror import CLASSES, HISTORIES, Operation, apply, uuid_of
 
 from kilonova.cli.wiring.rules import build_engine
@@ -20,10 +19,12 @@ from kilonova.mirror.state import Assumption
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.engine.kept_decisions import KeptDecisions
 from kilonova.scheduler.guests import guest_kind
 from kilonova.scheduler.resources import with_resources
 from kilonova.scheduler.settings import SchedulerConfig
+from support.decision_outcomes import assert_same, outcome
 from support.mirrors import hosts_of
 from support.samples import sampled
 
@@ -92,8 +93,8 @@ def _require_same_hosts(mirror: Mirror, now: float) -> None:
         assert len(live) == 0 or not np.shares_memory(getattr(live, name), getattr(copied, name)), name
 
 
-def _require_same_decisions(mirror: Mirror, engine: object, kept: KeptDecisions, now: float) -> None:
+def _require_same_decisions(mirror: Mirror, engine: Engine, kept: KeptDecisions, now: float) -> None:
     for spec in REQUESTS:
         mine = outcome(lambda: kept.decide(mirror.live(), now, spec, limit=3))  # noqa: B023
-        whole = outcome(lambda: engine.decide(mirror.hosts(), spec, limit=3))  # type: ignore[attr-defined]  # noqa: B023
+        whole = outcome(lambda: engine.decide(mirror.hosts(), spec, limit=3))  # noqa: B023
         assert_same(mine, whole)
