@@ -90,6 +90,7 @@ def test_few_texts_serve_lists_of_many_lengths(database: Database) -> None:
     assert len(find._ready) == 9
 
 
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
 def test_the_writer_keeps_more_statements_prepared_than_the_driver_by_default(database: Database) -> None:
     texts = [f"SELECT {number}" for number in range(150)]
 
@@ -99,5 +100,4 @@ def test_the_writer_keeps_more_statements_prepared_than_the_driver_by_default(da
         kept = "SELECT count(*) FROM pg_prepared_statements WHERE statement ~ '^SELECT [0-9]+$'"
         return int(tx.connection.exec_driver_sql(kept).scalar_one())
 
-    if database.url.get_backend_name() == "postgresql":
-        assert database.write(job) == len(texts)
+    assert database.write(job) == len(texts)
