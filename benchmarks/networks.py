@@ -74,7 +74,7 @@ class Built(logging.Handler):
 
 @contextmanager
 def running(network: Any, conf: str = "") -> Iterator[ControlProcess]:
-    """Run a control process with a client of a network service, or with the one that ``conf`` configures."""
+    """Run a control process. ``network``: its network client; None for the client that ``conf`` configures."""
     with TemporaryDirectory(prefix="kilonova-bench-") as name:
         folder = Path(name)
         (folder / "scenario.yaml").write_text(_SCENARIO)

@@ -389,12 +389,12 @@ PARTICULAR: Mapping[str, tuple[str, Access]] = {
     ),
     "a key pair for others": (
         "compute POST /v2.1/os-keypairs",
-        anywhere(ADMIN, {"keypair": {"name": "k", "public_key": "none", "user_id": "somebody"}}),
+        anywhere(ADMIN, {"keypair": {"name": "k", "public_key": "none", "user_id": "other-user"}}),
     ),
     "migrations of a project": ("compute GET /v2.1/os-migrations", Access(MANAGER, ADMIN, query="?project_id=@home")),
     "limits of a project": ("compute GET /v2.1/limits", Access(ANY, ADMIN, query="?tenant_id=@home")),
     "limits of a user": ("compute GET /v2.1/limits", anywhere(ADMIN, query="?user_id=bob")),
-    "the use of nobody": ("placement GET /usages", anywhere(ADMIN | SERVICE, query="?project_id=")),
+    "the use without a project": ("placement GET /usages", anywhere(ADMIN | SERVICE, query="?project_id=")),
 }
 
 #: What hosts use with a ticket, which is no token, and what the ticket has to allow. The route itself says for whom.

@@ -90,8 +90,8 @@ def test_an_error(filled: Cloud, method: str, path: str, version: str, body: Any
 
 
 def test_errors_of_who_asks(filled: Cloud) -> None:
-    nobody = Client(filled.app, "", "2.10")
-    answer = nobody.get("/servers")
+    anonymous = Client(filled.app, "", "2.10")
+    answer = anonymous.get("/servers")
     assert (answer.status, answer.fault[0]) == (401, "unauthorized")
     assert "www-authenticate" in answer.headers
     require_shape(filled.member.at("2.53").get("/os-services"), 403, "forbidden", "2.53")

@@ -69,7 +69,7 @@ def test_one_that_goes_away_during_the_start_does_not_end_it(tmp_path: Path, url
 def test_what_waiting_does_not_change_ends_it(kind: str, url: str) -> None:
     wrong = [sa.make_url(url).set(database="no_such_database")]
     if kind == "postgresql":  # the other one of the tests lets everybody in
-        wrong.append(sa.make_url(url).set(username="nobody-knows", password="wrong"))
+        wrong.append(sa.make_url(url).set(username="unknown-user", password="wrong"))
     for each in wrong:
         database = Database(each.render_as_string(hide_password=False))
         with pytest.raises(ConfigurationError) as caught:

@@ -146,7 +146,7 @@ def test_limits_of_the_default_class_hold_for_projects_without_own_ones(control:
     assert control.admin.delete(QUOTA).status == 202
     assert text(control.ask()).endswith("already used 2 of 1 instances")
     assert control.admin.put("/os-quota-class-sets/other", {"quota_class_set": {"instances": -1}}).status == 200
-    assert control.ask().status == 403, "nobody belongs to another class"
+    assert control.ask().status == 403, "limits of another class have no effect"
 
 
 def test_metadata_items(control: Control) -> None:
@@ -161,7 +161,7 @@ def test_key_pairs_are_counted_for_each_user(control: Control) -> None:
     limit(control, key_pairs=2)
 
     def make(client: Client, name: str) -> Answer:
-        key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHE5S1eWoSlVXPp1v9oGoxSDfJXvZmZmJ8DqzJ1pYh1t somebody@example"
+        key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHE5S1eWoSlVXPp1v9oGoxSDfJXvZmZmJ8DqzJ1pYh1t user@example"
         return client.post("/os-keypairs", {"keypair": {"name": name, "public_key": key}})
 
     with ThreadPoolExecutor(8) as pool:

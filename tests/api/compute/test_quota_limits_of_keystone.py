@@ -174,9 +174,9 @@ def test_projects_that_do_not_exist(cloud: Cloud) -> None:
     admin, elsewhere = cloud.client("admin"), cloud.identity.projects[ELSEWHERE]
     flavor = {"name": "private", "id": "2", "ram": 64, "vcpus": 1, "disk": 1, "os-flavor-access:is_public": False}
     assert admin.post("/flavors", {"flavor": flavor}).status == 200
-    refused = admin.post("/flavors/2/action", {"addTenantAccess": {"tenant": "nobody"}})
-    assert refused.fault == ("badRequest", "Project ID nobody is not a valid project.")
+    refused = admin.post("/flavors/2/action", {"addTenantAccess": {"tenant": "unknown-project"}})
+    assert refused.fault == ("badRequest", "Project ID unknown-project is not a valid project.")
     assert admin.get("/flavors/2/os-flavor-access").body == {"flavor_access": []}
     assert admin.post("/flavors/2/action", {"addTenantAccess": {"tenant": elsewhere}}).status == 200
-    assert admin.get("/os-quota-sets/nobody").status == 400
+    assert admin.get("/os-quota-sets/unknown-project").status == 400
     assert admin.get(f"/os-quota-sets/{elsewhere}").status == 200

@@ -115,7 +115,7 @@ def test_who_may_ask(cloud: Cloud) -> None:
     assert cloud.member.get(ALL).status == 403
     assert cloud.member.get(f"{ALL}/zoo?{PERIOD}").status == 403
     assert cloud.as_user("bob", "wonder", "reader").get(f"{ALL}/wonder?{PERIOD}").body == {"tenant_usage": {}}
-    assert cloud.admin.get(f"{ALL}/nobody?{PERIOD}").body == {"tenant_usage": {}}
+    assert cloud.admin.get(f"{ALL}/unknown-project?{PERIOD}").body == {"tenant_usage": {}}
 
 
 def test_periods(cloud: Cloud) -> None:

@@ -56,8 +56,8 @@ def test_every_request_format(placement: Placement) -> None:
     items = {"allocations": [{"resource_provider": {"uuid": uuid}, "resources": {"VCPU": 1}}]}
     old, listed, keyed = str(uuid4()), str(uuid4()), str(uuid4())
     assert client.at("1.0").put(f"/allocations/{old}", items).status == 204
-    nobody = "00000000-0000-0000-0000-000000000000"
-    assert client.get(f"/allocations/{old}").body["project_id"] == nobody
+    unknown_project = "00000000-0000-0000-0000-000000000000"
+    assert client.get(f"/allocations/{old}").body["project_id"] == unknown_project
     assert client.get(f"/allocations/{old}").body["consumer_type"] == "unknown"
     assert "user_id" not in client.at("1.11").get(f"/allocations/{old}").body
     assert client.at("1.8").put(f"/allocations/{listed}", items).status == 400

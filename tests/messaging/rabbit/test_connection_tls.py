@@ -46,7 +46,7 @@ def test_whoever_is_not_who_they_say(
 ) -> None:
     user = broker.new_agent()
     trusted = Authority(tmp_path) if wrong == "authority" else broker.authority
-    own = broker.authority.certify("nobody" if wrong == "user" else user)
+    own = broker.authority.certify("other-user" if wrong == "user" else user)
     tls = Tls(trusted.ca_file, own.cert_file, own.key_file)
     tls.check()
     host = "127.0.0.1" if wrong == "host" else "localhost"

@@ -107,4 +107,4 @@ def test_no_account_but_those_of_the_definitions(broker: Broker) -> None:
     assert "guest" not in users
     assert "control" in users
     with pytest.raises(Unavailable, match="rabbitmqctl delete_user failed"):
-        broker.server.control("delete_user", "nobody")
+        broker.server.control("delete_user", "absent-user")

@@ -186,7 +186,7 @@ def test_an_instance_that_is_gone_is_left_out(cell_of: NewCell, how: str) -> Non
     check(cell)
 
 
-@pytest.mark.parametrize("change", [{"owner": "somebody else"}, {"version": 7}])
+@pytest.mark.parametrize("change", [{"owner": "other-process"}, {"version": 7}])
 def test_a_workflow_that_is_no_longer_ours_claims_nothing(cell_of: NewCell, change: dict[str, Any]) -> None:
     cell = cell_of(host("node1"))
     wanted = order(cell)

@@ -401,7 +401,7 @@ def test_a_rule_that_is_made_while_the_driver_thinks_is_no_way_in(cell_of: NewCe
             def keep(tx: Transaction) -> None:
                 made = aggregates.create(tx, "kept")
                 aggregates.add_host(tx, made.id, "one", default_zone="nova")
-                aggregates.set_metadata(tx, made.id, {"kilonova:only": "project=somebody-else"})
+                aggregates.set_metadata(tx, made.id, {"kilonova:only": "project=other-project"})
 
             cell.database.write(keep)
         asked.append("once more")

@@ -41,9 +41,9 @@ def test_only_the_present_step_can_end_a_workflow(journalled: Database) -> None:
 
 def test_only_the_owner_moves_and_ends_a_workflow(journalled: Database) -> None:
     with pytest.raises(ConcurrentUpdate):
-        journalled.write(lambda tx: workflows.move(tx, NEXT, "somebody else"))
+        journalled.write(lambda tx: workflows.move(tx, NEXT, "other-process"))
     with pytest.raises(ConcurrentUpdate):
-        journalled.write(lambda tx: workflows.finish(tx, FLOW, "somebody else"))
+        journalled.write(lambda tx: workflows.finish(tx, FLOW, "other-process"))
 
 
 def test_what_somebody_else_runs_is_adopted_when_nobody_else_can_be_alive(journalled: Database) -> None:

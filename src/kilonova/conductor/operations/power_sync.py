@@ -139,7 +139,7 @@ class PowerSync:
 
     def _repair(self, server: Recorded, said: PowerState, what: Remedy) -> None:
         """Start the workflow of a remedy, without a user. The transaction fails if the server has changed."""
-        nobody = Requester(f"req-{new_uuid()}", "", "")
+        no_user = Requester(f"req-{new_uuid()}", "", "")
 
         def only_if(_tx: Transaction, present: Instance) -> None:
             power_states.require_unchanged(present, server)
@@ -148,7 +148,7 @@ class PowerSync:
             instances.change(tx, server.uuid, power_state=said)
 
         try:
-            self._power.repair(server.uuid, what.value, nobody, only_if, record)
+            self._power.repair(server.uuid, what.value, no_user, only_if, record)
         except KilonovaError as error:  # a concurrent action has changed the server and determines its state
             LOG.info("Host %s: guest %s is not corrected: %s", server.host, server.uuid, error.message)
         else:

@@ -61,7 +61,7 @@ def apply_changes(hosts: HostTable, spec: RequestSpec, changes: Sequence[Change]
     """Return the host table and the request after all ``changes``; a change of a host applies to its ``host`` only."""
     for change in changes:
         node = None if change.family in OF_SERVICE_HOST else change.node
-        nobody = np.zeros(len(hosts), dtype=np.bool_)
-        rows = nobody if change.host is None else hosts.rows_named(change.host, node)
+        no_hosts = np.zeros(len(hosts), dtype=np.bool_)
+        rows = no_hosts if change.host is None else hosts.rows_named(change.host, node)
         hosts, spec = change.apply(hosts, spec, rows)
     return hosts, spec

@@ -290,7 +290,7 @@ BAD_FIELDS = [
     ("hypervisor_hostname", bad(hypervisor_hostname="nowhere")),
     ("availability_zone", bad(availability_zone="nova:nowhere")),
     ("availability_zone", bad(availability_zone="nova:node1", host="node1")),
-    ("key_name", bad(key_name="nobody's")),
+    ("key_name", bad(key_name="absent-key")),
     ("user_data", bad(user_data="not base64 ***")),
     ("user_data", bad(user_data="é")),
     ("user_data", bad(user_data="A" * 65536)),

@@ -16,7 +16,7 @@ from kilonova.errors import ConfigurationError
 from support.control import Control, NewControl
 from support.drives import Drive, find_drive
 
-KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHE5S1eWoSlVXPp1v9oGoxSDfJXvZmZmJ8DqzJ1pYh1t somebody@example"
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHE5S1eWoSlVXPp1v9oGoxSDfJXvZmZmJ8DqzJ1pYh1t user@example"
 SCENARIO = """
 images: [{name: cirros}, {name: told, properties: {img_config_drive: mandatory}}]
 hosts: [{name: node1, vcpus: 8, memory_mib: 16384}, {name: node2, vcpus: 8, memory_mib: 16384}]
