@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from kilonova.bundled_services.daemon_probe import accepts_connections, wait_for_end
+from kilonova.bundled_services.daemon_probe import accepts_connections, wait_for_end, wait_until_ready
 from kilonova.bundled_services.libvirt_keeper import PLACES
 from kilonova.bundled_services.libvirt_leftovers import forget_ended, tidy_logs
 from kilonova.bundled_services.private_file import write_private
@@ -180,13 +180,7 @@ class Libvirtd:
 
     def wait(self) -> None:
         """Wait until libvirtd accepts connections. Raises: Unavailable."""
-        deadline = time.monotonic() + _START_S
-        while not self.answers():
-            if self.ended():
-                raise Unavailable(self.obituary())
-            if time.monotonic() > deadline:
-                raise Unavailable(f"libvirtd does not accept connections after {_START_S:g} s; see {self.log}")
-            time.sleep(0.02)
+        wait_until_ready(self, _START_S)
 
     def obituary(self) -> str:
         """Return the error message for a libvirtd that has exited, with the last lines that it wrote."""

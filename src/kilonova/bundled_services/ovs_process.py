@@ -5,14 +5,12 @@ import contextlib
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from kilonova.bundled_services.daemon_probe import accepts_connections, wait_for_end
+from kilonova.bundled_services.daemon_probe import accepts_connections, wait_for_end, wait_until_ready
 from kilonova.bundled_services.parent_death import die_with_parent
 from kilonova.bundled_services.settings import LOG_BYTES
-from kilonova.errors import Unavailable
 
 _START_S = 30.0
 _STOP_S = 5.0
@@ -67,13 +65,7 @@ class OvsProcess:
 
     def wait(self) -> None:
         """Wait until the daemon is ready. Raises: Unavailable."""
-        deadline = time.monotonic() + _START_S
-        while not self.answers():
-            if self.ended():
-                raise Unavailable(self.obituary())
-            if time.monotonic() > deadline:
-                raise Unavailable(f"{self.name} is not ready after {_START_S:g} s; see {self.log}")
-            time.sleep(0.01)
+        wait_until_ready(self, _START_S)
 
     def ended(self) -> bool:
         """Return whether the daemon has ended or was never started."""
