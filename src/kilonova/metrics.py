@@ -38,7 +38,8 @@ class Sources:
 
     ``under_way``: the database's current time, and counts of running workflows; raises database errors.
     ``waiting_writes``: queued jobs of the database writer. ``waiting_work``: queue → number of queued tasks.
-    ``odd_guests``: kind of stray → number of guests, from the database.
+    ``odd_guests``: kind of stray → number of guests, from the database. ``stray_ports``: kind → number of stray ports
+    at their last count, from the database; empty before the first count.
     ``parked``: number of workflows that wait for the reply of an agent.
     """
 
@@ -47,6 +48,7 @@ class Sources:
     waiting_work: Callable[[], Mapping[str, int]]
     parked: Callable[[], int]
     odd_guests: Callable[[], Mapping[str, int]]
+    stray_ports: Callable[[], Mapping[str, int]]
 
 
 class Metrics:
@@ -148,6 +150,7 @@ class _UnderWay(Collector):
         self._lock = threading.Lock()
         self._counted: tuple[datetime, Sequence[Count]] | None = None
         self._odd: Mapping[str, int] = {}
+        self._ports: Mapping[str, int] = {}
         self._until = float("-inf")
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
@@ -158,6 +161,7 @@ class _UnderWay(Collector):
         if counted is not None:
             yield from _families(*counted)
             yield _odd_guests(self._odd)
+            yield _stray_ports(self._ports)
         parked = GaugeMetricFamily(
             "kilonova_workflows_waiting_for_agents", "Workflows of this process that wait for the reply of an agent."
         )
@@ -176,6 +180,7 @@ class _UnderWay(Collector):
                 try:
                     self._counted = self._sources.under_way()
                     self._odd = self._sources.odd_guests()
+                    self._ports = self._sources.stray_ports()
                 except KilonovaError:
                     self._counted = None
                 self._until = self._clock() + KEPT_S
@@ -203,11 +208,23 @@ def _families(now: datetime, counted: Sequence[Count]) -> Iterable[GaugeMetricFa
 
 
 def _odd_guests(counted: Mapping[str, int]) -> GaugeMetricFamily:
-    family = GaugeMetricFamily(
+    return _by_reason(
         "kilonova_stray_guests",
         "Guests that are not where their servers are recorded, and servers without a guest, in the whole cloud.",
-        labels=["reason"],
+        counted,
     )
+
+
+def _stray_ports(counted: Mapping[str, int]) -> GaugeMetricFamily:
+    return _by_reason(
+        "kilonova_stray_ports",
+        "Ports without a server, and interfaces of servers without a port, at their last count in the whole cloud.",
+        counted,
+    )
+
+
+def _by_reason(name: str, text: str, counted: Mapping[str, int]) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(name, text, labels=["reason"])
     for reason, count in counted.items():
         family.add_metric((reason,), count)
     return family

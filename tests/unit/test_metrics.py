@@ -52,7 +52,8 @@ class Cloud:
 
     def watched(self) -> Metrics:
         metrics = Metrics()
-        sources = Sources(self.under_way, lambda: 3, lambda: {"agents move": 2}, lambda: 7, lambda: {"unknown": 3})
+        queues, strays, ports = {"agents move": 2}, {"unknown": 3}, {"deleted": 4, "missing": 0}
+        sources = Sources(self.under_way, lambda: 3, lambda: queues, lambda: 7, lambda: strays, lambda: ports)
         metrics.watch(sources, clock=lambda: self.now)
         return metrics
 

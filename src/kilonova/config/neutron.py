@@ -26,6 +26,14 @@ class NeutronSettings:
     default_floating_pool: Annotated[
         str, Option("External network of new floating IPs whose request names none: its name or id.")
     ] = "nova"
+    stray_port_count_interval_s: Annotated[
+        int,
+        Option(
+            "Seconds from a count of the stray ports of the cloud to the next one. 0: they are not counted.",
+            name="stray_port_count_interval",
+            min=0,
+        ),
+    ] = 3600
     service_metadata_proxy: Annotated[
         bool,
         Option("Whether the metadata API answers requests that Neutron's metadata agents forward from guests."),

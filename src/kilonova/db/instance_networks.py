@@ -86,12 +86,11 @@ def infos_of(connection: Connection, instance_uuids: Collection[str]) -> dict[st
     return found
 
 
-def servers_of_ports(connection: Connection) -> dict[str, str]:
-    """Return port id → server, for the cached interfaces of all servers."""
-    found: dict[str, str] = {}
-    for uuid, text in heeding(connection.execute(sa.select(_N.instance_uuid, sa.cast(_N.info, sa.Text)))):
-        found |= dict.fromkeys((vif.port_id for vif in _FROM_TEXT.decode(text)), uuid)
-    return found
+def page(connection: Connection, start: str, limit: int) -> dict[str, NetworkInfo]:
+    """Return the cached interfaces of up to ``limit`` servers from the uuid ``start`` on, by server in their order."""
+    wanted = sa.select(_N.instance_uuid, sa.cast(_N.info, sa.Text)).where(_N.instance_uuid >= start)
+    rows = connection.execute(wanted.order_by(_N.instance_uuid).limit(limit))
+    return {uuid: _FROM_TEXT.decode(text) for uuid, text in heeding(rows)}
 
 
 def store_info(tx: Transaction, instance_uuid: str, info: NetworkInfo) -> None:

@@ -186,9 +186,12 @@ def of_instance(connection: Connection, instance_uuid: str) -> tuple[WorkflowRow
     return tuple(_workflow(dict(zip(_COLUMNS, row, strict=True))) for row in rows)
 
 
-def servers(connection: Connection) -> frozenset[str]:
-    """Return the servers that have a workflow."""
-    return frozenset(connection.execute(sa.select(_W.instance_uuid).distinct()).scalars())
+def servers_among(connection: Connection, instance_uuids: Collection[str]) -> frozenset[str]:
+    """Return those of these servers that have a workflow."""
+    found: set[str] = set()
+    for some in pieces(instance_uuids):
+        found.update(connection.execute(sa.select(_W.instance_uuid).where(_W.instance_uuid.in_(some))).scalars())
+    return frozenset(found)
 
 
 def change(tx: Transaction, workflow: WorkflowRow, *, heir: bool) -> None:

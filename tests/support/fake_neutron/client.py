@@ -209,6 +209,19 @@ class FakeNeutron:
         found = self.store.matching(kind, user, conditions)
         return [self._shown(kind, each, user, filters.get("fields", ())) for each in found]
 
+    def _page(self, kind: str, user: User, query: dict[str, Sequence[str]]) -> Sequence[Stored]:
+        """Return the resources that a query selects, in the order of ids if it asks for this order."""
+        limit, marker = int(query.pop("limit", ["0"])[0]), query.pop("marker", [""])[0]
+        by_id = query.pop("sort_key", None) == ["id"]
+        query.pop("sort_dir", None)
+        if marker:
+            self.store.get(kind, marker, user)
+        fields = query.pop("fields", ())
+        found = [*self._list(kind, user, query)]
+        if by_id:
+            found = [each for each in sorted(found, key=lambda each: str(each["id"])) if str(each["id"]) > marker]
+        return [shown(each, fields) for each in found[: limit or None]]
+
     def _shown(self, kind: str, stored: Stored, user: User, fields: object = ()) -> Stored:
         if kind == "ports":
             return self.ports.show(user, stored, fields)
@@ -309,7 +322,7 @@ class FakeNeutron:
         if method == "POST" and kind == "ports" and not rest:
             return {"ports": self._create_all(user, body["ports"])}
         if method == "GET" and kind in SINGULAR and not rest:
-            return {kind.replace("-", "_"): self._list(kind, user, query)}
+            return {kind.replace("-", "_"): self._page(kind, user, dict(query))}
         raise NotFound("The resource could not be found.")
 
     def _quotas(self, project_id: str) -> Stored:

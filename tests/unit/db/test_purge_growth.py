@@ -8,7 +8,9 @@ from kilonova.db.core import tables as t
 PURGED = {"instances", "request_specs", "circumstances", "quotas", "departures", "odd_guests"}
 #: Table → what keeps it small without a purge.
 BOUNDED = {
-    **dict.fromkeys(["change_counter", "isolation_version", "switches"], "a row for each thing that there is one of"),
+    **dict.fromkeys(
+        ["change_counter", "isolation_version", "shared_tasks", "switches"], "a row for each thing that there is one of"
+    ),
     "change_log": "cut when it is checked: a process that is further behind starts anew",
     **dict.fromkeys(["decisions", "rosters"], "[operator] decision_retention"),
     **dict.fromkeys(["checkpoints", "checkpoint_parts"], "[operator] checkpoints_kept"),

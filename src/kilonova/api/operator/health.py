@@ -31,6 +31,7 @@ def show_health(ctx: Context, request: Request) -> Reply:
         "read_only": reason is not None,
         "waiting_writes": backend.database.waiting_writes,
         "workflows": _unfinished(ctx),
+        "stray_ports": _stray_ports(ctx),
         "refused_agents": [_refused_view(each) for each in backend.conductor.refused_agents.list_all()],
         "periodic_tasks": [_task_view(run) for run in backend.health.tasks.runs()],
     }
@@ -49,6 +50,17 @@ def _unfinished(ctx: Context) -> dict[str, object] | None:
         "stuck": sum(each.workflows for each in counted if each.stuck),
         "awaiting_hosts": [{"host": host, "workflows": count} for host, count in absent.items()],
     }
+
+
+def _stray_ports(ctx: Context) -> dict[str, object] | None:
+    """Return the numbers of stray ports at their last count; None without one, or without the database."""
+    try:
+        numbers = ctx.backend.conductor.operations.stray_ports.numbers()
+    except Unavailable:
+        return None
+    if numbers is None:
+        return None
+    return {"counted_at": _time(numbers.counted_at), **{kind.value: n for kind, n in numbers.by_kind.items()}}
 
 
 def _refused_view(refused: RefusedAgent) -> dict[str, object]:

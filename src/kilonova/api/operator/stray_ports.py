@@ -3,17 +3,21 @@
 
 from typing import Any
 
-from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
+from kilonova.api.compute.links import next_link
+from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, integer_param
 from kilonova.api.operator.schemas import stray_ports as schemas
 from kilonova.api.operator.schemas.parameters import NO_QUERY
 from kilonova.api.policy import ADMIN, rule
+from kilonova.api.validation import invalid_parameter
 from kilonova.deadline import heeding
+from kilonova.errors import InvalidRequest, NotFound
 from kilonova.model.stray_port import StrayPort, StrayPortKind
 
 RULES = (
     rule("kilonova:stray-ports:list", ADMIN, "List stray ports", ("GET", "/operator/v1/stray-ports")),
     rule("kilonova:stray-ports:remove", ADMIN, "Delete a stray port", ("POST", "/operator/v1/stray-ports/remove")),
 )
+_PAGE = 1000
 _WORDS = {
     StrayPortKind.DELETED: (
         "The server of the port was deleted.",
@@ -38,11 +42,24 @@ _WORDS = {
 
 
 def list_stray_ports(ctx: Context, request: Request) -> Reply:
-    """GET /v1/stray-ports.  Errors: 409 without a network service; 503 if it does not answer."""
-    del request
+    """GET /v1/stray-ports.  A page may have fewer items than its limit, or none, and a link to the next page.
+
+    Errors: 400 naming the parameter, also for a marker whose port is gone; 409 without a network service; 503 if the
+    service does not answer.
+    """
     ctx.authorize("kilonova:stray-ports:list")
-    found = ctx.backend.conductor.operations.stray_ports.find()
-    return Reply(200, {"stray_ports": [_view(each) for each in heeding(found)]})
+    asked, marker = integer_param(request, "limit"), request.param("marker")
+    limit = min(_PAGE if asked is None else asked, ctx.backend.settings.api.max_limit)
+    try:
+        page = ctx.backend.conductor.operations.stray_ports.page(marker, limit)
+    except NotFound:
+        raise invalid_parameter("marker", marker, "Its port is gone. Restart from the first page.") from None
+    except InvalidRequest as error:
+        raise invalid_parameter("marker", marker, error.message) from None
+    body: dict[str, Any] = {"stray_ports": [_view(each) for each in heeding(page.strays)]}
+    if limit and page.following is not None:
+        body["stray_ports_links"] = [next_link(request, page.following)]
+    return Reply(200, body)
 
 
 def remove_stray_port(ctx: Context, request: Request) -> Reply:
@@ -72,6 +89,6 @@ def _view(stray: StrayPort) -> dict[str, Any]:
 
 
 ROUTES: Routes = {
-    "/v1/stray-ports": {"GET": Endpoint(list_stray_ports, query=NO_QUERY)},
+    "/v1/stray-ports": {"GET": Endpoint(list_stray_ports, query=schemas.LIST)},
     "/v1/stray-ports/remove": {"POST": Endpoint(remove_stray_port, body=schemas.REMOVE, query=NO_QUERY)},
 }

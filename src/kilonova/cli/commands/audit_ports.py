@@ -4,12 +4,13 @@
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
+from urllib.parse import parse_qsl, urlsplit
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from kilonova.cli.cloud.options import OPERATOR, AdminCloud, AsJson, DataFolder, WritableApi, connect
+from kilonova.cli.cloud.options import OPERATOR, AdminCloud, Api, AsJson, DataFolder, WritableApi, connect
 from kilonova.cli.cloud.printing import counted, duration_text, output_console, plain_table, print_json
 from kilonova.cli.exit_codes import one_is_an_answer
 from kilonova.errors import Conflict, NotFound
@@ -30,9 +31,9 @@ def ports(
 
 def report_ports(api: WritableApi, *, delete: bool, as_json: bool) -> int:
     """Print the stray ports; ``delete``: delete the removable ones before. Return the exit code: 1 if any are left."""
-    answer = api.get(OPERATOR, "/stray-ports")
-    removed = _deleted(api, answer["stray_ports"]) if delete else []
-    left = [each for each in answer["stray_ports"] if each["port"] not in removed]
+    strays = _all(api)
+    removed = _deleted(api, strays) if delete else []
+    left = [each for each in strays if each["port"] not in removed]
     if as_json:
         print_json({"stray_ports": left, "deleted": removed} if delete else {"stray_ports": left})
     else:
@@ -41,6 +42,18 @@ def report_ports(api: WritableApi, *, delete: bool, as_json: bool) -> int:
             console.print(f"Deleted: {counted(len(removed), 'port')}.")
         show_ports(left, console)
     return 1 if left else 0
+
+
+def _all(api: Api) -> list[Mapping[str, Any]]:
+    """Return the stray ports of all pages."""
+    strays: list[Mapping[str, Any]] = []
+    query: dict[str, str] = {}
+    while True:
+        answer = api.get(OPERATOR, "/stray-ports", **query)
+        strays += answer["stray_ports"]
+        if not answer.get("stray_ports_links"):
+            return strays
+        query = dict(parse_qsl(urlsplit(answer["stray_ports_links"][0]["href"]).query))
 
 
 def _deleted(api: WritableApi, strays: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -38,6 +38,7 @@ from kilonova.compute.report_timer import ReportTimer
 from kilonova.compute.resource_timer import ResourceTimer
 from kilonova.conductor.periodic import Ages, Timetable
 from kilonova.conductor.periodic.purger import Purger
+from kilonova.conductor.periodic.stray_port_counts import StrayPortCounts
 from kilonova.conductor.service import Conductor
 from kilonova.config.database import DatabaseSettings
 from kilonova.config.periodic_tasks import PeriodicTaskSettings
@@ -188,6 +189,9 @@ def _start_periodic_tasks(settings: Settings, core: Core, parts: ProcessParts, i
     parts.start(Timetable(conductor.operations, ages, lambda: conductor.runner.may_act))
     if core.image_remover is not None:
         parts.start(core.image_remover)
+    if conductor.runner.services.network_client is not None:
+        interval_s, may_act = settings.neutron.stray_port_count_interval_s, lambda: conductor.runner.may_act
+        parts.start(StrayPortCounts(conductor.operations.stray_ports, conductor.owner, interval_s, may_act))
     parts.start(Purger(database, kept.purge_deleted_after_days))
     parts.start(Checkpointer(database, kept.checkpoints_kept if kept.decision_retention else 0))
     bus, agents, owner = core.bus, core.agents, conductor.owner

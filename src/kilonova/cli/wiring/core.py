@@ -349,6 +349,7 @@ def _watch(metrics: Metrics, database: Database, counted: Database, bus: Conduct
             lambda: bus.waiting,
             lambda: conductor.runner.waits_for_agents,
             lambda: _odd_guests(counted),
+            lambda: _stray_ports(conductor),
         )
     )
 
@@ -402,3 +403,8 @@ def _odd_guests(database: Database) -> Mapping[str, int]:
     with database.read() as connection:
         counted = stray_guests.counts(connection)
     return {oddity.value: counted.get(oddity, 0) for oddity in StrayKind}
+
+
+def _stray_ports(conductor: Conductor) -> Mapping[str, int]:
+    numbers = conductor.operations.stray_ports.numbers()
+    return {} if numbers is None else {kind.value: number for kind, number in numbers.by_kind.items()}

@@ -1,46 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Search for stray ports, and their removal by operators.
-
-Ports are read before the database, and neither read locks the other. So ports and interfaces that differ are read once
-more, and servers with a workflow are left out: their ports are changing.
-"""
+"""Stray ports: their list, their numbers, and their removal by operators."""
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import NamedTuple
 
+from kilonova.conductor.operations.stray_port_search import BEGINNING, Place, StrayPortSearch
 from kilonova.conductor.workflow_engine.services import Services
-from kilonova.db import instance_networks, instances, workflows
+from kilonova.db import shared_tasks
 from kilonova.errors import Conflict, NotFound
 from kilonova.model.requester import Requester
 from kilonova.model.stray_port import StrayPort, StrayPortKind
 from kilonova.network import port_changes
 from kilonova.network.client import NetworkClient
-from kilonova.network.device_ports import DevicePort, device_ports
 
 LOG = logging.getLogger(__name__)
+#: Number of ports and servers after which a page of the list ends, even if it has few stray ports.
+_LOOKED_AT = 2500
+_TASK = "stray ports"
+#: Time without a sign of life after which another process may count from the beginning.
+_LEASE = timedelta(minutes=5)
 
 
-@dataclass(frozen=True, slots=True)
-class _Recorded:
-    """What the database has. ``interfaces``: port id → server. ``busy``: servers with a workflow.
+class Page(NamedTuple):
+    """Some stray ports, and the marker of the next page; None after the last page."""
 
-    ``deleted``: uuid of a server → whether the server was deleted.
-    """
+    strays: tuple[StrayPort, ...]
+    following: str | None
 
-    interfaces: Mapping[str, str]
-    busy: Collection[str]
-    deleted: Mapping[str, bool]
 
-    def kind_of(self, port: DevicePort) -> StrayPortKind | None:
-        """Return why a port is stray; None if it is not."""
-        is_deleted = self.deleted.get(port.device_id)
-        if is_deleted is None:
-            return StrayPortKind.UNKNOWN if port.is_of_server else None
-        if is_deleted:
-            return StrayPortKind.DELETED
-        is_used = port.device_id in self.busy or self.interfaces.get(port.id) == port.device_id
-        return None if is_used else StrayPortKind.UNUSED
+class Numbers(NamedTuple):
+    """The numbers of stray ports of each kind in the whole cloud, and when the last port was looked at."""
+
+    counted_at: datetime
+    by_kind: Mapping[StrayPortKind, int]
 
 
 class StrayPorts:
@@ -50,20 +45,65 @@ class StrayPorts:
         self._services = services
         self._database = services.database
 
-    def find(self) -> tuple[StrayPort, ...]:
-        """Return all stray ports, sorted by server.
+    def page(self, marker: str | None, limit: int) -> Page:
+        """Return at most ``limit`` stray ports that follow ``marker``; there may be fewer, or none, on any page.
 
-        Raises: Conflict without a network service; Unavailable; ClientGone, DeadlineExceeded.
+        Raises: InvalidRequest if the marker is none; NotFound if its port is gone; Conflict without a network service;
+        Unavailable; ClientGone, DeadlineExceeded.
         """
-        suspects = {stray.port_id for stray in self._differences(None)}
-        return tuple(self._differences(suspects)) if suspects else ()
+        search, place = self._search(), BEGINNING if marker is None else Place.read(marker)
+        found: list[StrayPort] = []
+        looked_at = 0
+        if limit == 0:
+            return Page((), None)
+        while True:
+            batch = search.batch(place)
+            room = limit - len(found)
+            found += [stray for stray, _ in batch.found[:room]]
+            if len(batch.found) > room:
+                return Page(tuple(found), str(batch.found[room - 1][1] if room else place))
+            if batch.following is None:
+                return Page(tuple(found), None)
+            place, looked_at = batch.following, looked_at + batch.looked_at
+            if len(found) == limit or looked_at >= _LOOKED_AT:
+                return Page(tuple(found), str(place))
+
+    def count(self, owner: str, every: timedelta, rest: Callable[[], bool]) -> bool:
+        """Count the stray ports of the whole cloud, if this is due and no other process does it; return whether it did.
+
+        ``rest``: called between two batches; returns True to stop. A process that stops, or whose count fails, leaves
+        the task to another process, which starts again after the lease.
+        Raises: Conflict without a network service; Unavailable.
+        """
+        search = self._search()
+        if not self._database.write(lambda tx: shared_tasks.begin(tx, _TASK, owner, every=every, lease=_LEASE)):
+            return False
+        kinds, place = Counter[StrayPortKind](), BEGINNING
+        while True:
+            batch = search.batch(place)
+            kinds.update(stray.kind for stray, _ in batch.found)
+            if batch.following is None:
+                break
+            place = batch.following
+            if rest() or not self._database.write(lambda tx: shared_tasks.keep(tx, _TASK, owner)):
+                return False
+        result = {kind.value: kinds[kind] for kind in StrayPortKind}
+        return self._database.write(lambda tx: shared_tasks.finish(tx, _TASK, owner, result))
+
+    def numbers(self) -> Numbers | None:
+        """Return the numbers of the last count; None before the first one, and without a network service."""
+        if self._services.network_client is None:
+            return None
+        with self._database.read() as connection:
+            last = shared_tasks.last(connection, _TASK)
+        return None if last is None else Numbers(last.at, {kind: last.result.get(kind, 0) for kind in StrayPortKind})
 
     def remove(self, port_id: str, requester: Requester) -> None:
         """Delete a stray port that Kilonova created for a server which was deleted.
 
         Raises: NotFound; Conflict if the port may be needed, or another program created it; Unavailable.
         """
-        stray = next(iter(self._differences({port_id})), None)
+        stray = self._search().find(port_id)
         if stray is None:
             raise NotFound(f"Port {port_id} is not stray.")
         if stray.kind is not StrayPortKind.DELETED:
@@ -76,45 +116,11 @@ class StrayPorts:
         port_changes.delete(self._client, port_id)
         LOG.warning("User %s deleted stray port %s of server %s", requester.user_id, port_id, stray.instance_uuid)
 
+    def _search(self) -> StrayPortSearch:
+        return StrayPortSearch(self._client, self._database)
+
     @property
     def _client(self) -> NetworkClient:
         if self._services.network_client is None:
             raise Conflict("No network service is configured.")
         return self._services.network_client
-
-    def _differences(self, ids: Collection[str] | None) -> list[StrayPort]:
-        """Return those stray ports that have one of these ids, sorted by server; None: all stray ports."""
-        ports = {port.id: port for port in device_ports(self._client, ids)}
-        recorded = self._recorded(ports.values())
-        wanted = recorded.interfaces if ids is None else recorded.interfaces.keys() & ids
-        missing = [
-            StrayPort(port_id=port_id, instance_uuid=server, kind=StrayPortKind.MISSING)
-            for port_id in wanted
-            if (server := recorded.interfaces[port_id]) not in recorded.busy
-            and (port_id not in ports or ports[port_id].device_id != server)
-        ]
-        return sorted(
-            [*missing, *_strays(recorded, ports.values())], key=lambda each: (each.instance_uuid, each.port_id)
-        )
-
-    def _recorded(self, ports: Iterable[DevicePort]) -> _Recorded:
-        with self._database.read() as connection:
-            return _Recorded(
-                instance_networks.servers_of_ports(connection),
-                workflows.servers(connection),
-                instances.deletions(connection, {port.device_id for port in ports}),
-            )
-
-
-def _strays(recorded: _Recorded, ports: Iterable[DevicePort]) -> Iterator[StrayPort]:
-    for port in ports:
-        if kind := recorded.kind_of(port):
-            yield StrayPort(
-                port_id=port.id,
-                instance_uuid=port.device_id,
-                kind=kind,
-                project_id=port.project_id,
-                host=port.host,
-                created_at=port.created_at,
-                created=port.created,
-            )

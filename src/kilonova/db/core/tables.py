@@ -660,6 +660,17 @@ usage_audits = _table(
     Column("finished_at", Time),
 )
 
+# Periodic tasks that one control process runs for the whole cloud. ``owner``: the process that runs the task now; NULL
+# between two runs. ``seen_at``: when the owner last said that it runs the task. ``result``: of the last complete run.
+shared_tasks = _table(
+    "shared_tasks",
+    Column("name", String(64), primary_key=True),
+    Column("owner", String(36)),
+    Column("seen_at", Time),
+    Column("finished_at", Time),
+    Column("result", JSON(none_as_null=True)),
+)
+
 decisions = _table(
     "decisions",
     _key(),

@@ -34,8 +34,11 @@ class FakeApi:
     removed: list[str] = field(default_factory=list)
 
     def get(self, service: str, path: str, version: str | None = None, **query: str) -> Any:
-        assert (service, path, version, query) == ("kilonova", "/stray-ports", None, {})
-        return {"stray_ports": self.strays}
+        assert (service, path, version) == ("kilonova", "/stray-ports", None)
+        shown = int(query.get("marker", "0"))
+        link = {"rel": "next", "href": f"http://cloud/operator/v1/stray-ports?marker={shown + 1}"}
+        more = {"stray_ports_links": [link]} if shown + 1 < len(self.strays) else {}
+        return {"stray_ports": self.strays[shown : shown + 1], **more}
 
     def call(self, method: str, service: str, path: str, version: str | None = None, **arguments: Any) -> Any:
         assert (method, service, path, version) == ("POST", "kilonova", "/stray-ports/remove", None)

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schema of the removal of a stray port."""
+"""Schemas of the list and the removal of stray ports."""
 
+from kilonova.api.schemas.queries import PAGE
+from kilonova.api.schemas.types import query
 from kilonova.api.validation import Schemas
 
+LIST = Schemas({(1, 0): query(PAGE, extra=False)})
 REMOVE = Schemas(
     {
         (1, 0): {
