@@ -24,8 +24,8 @@ from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.decision import Decision
 from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.engine.kept_decisions import KeptDecisions, differences
-from kilonova.scheduler.host_table import Memo
 from kilonova.scheduler.live_hosts import LiveHosts
+from kilonova.scheduler.memo import Memo
 from kilonova.scheduler.resources import with_resources
 from kilonova.scheduler.row_changes import RowChanges
 

@@ -38,10 +38,12 @@ from kilonova.mirror.provider_columns import ProviderColumns
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.host_devices import DeviceShare
 from kilonova.placement.provider_table import ProviderTable
+from kilonova.scheduler.aggregate_index import AggregateIndex
 from kilonova.scheduler.guests import GuestKind, GuestTally
-from kilonova.scheduler.host_table import AggregateIndex, HostTable, Memo
+from kilonova.scheduler.host_table import HostTable
 from kilonova.scheduler.isolation_rules import rule_of
 from kilonova.scheduler.live_hosts import LiveHosts
+from kilonova.scheduler.memo import Memo
 from kilonova.scheduler.row_changes import RowChanges
 
 LOG = logging.getLogger(__name__)

@@ -11,9 +11,10 @@ from kilonova.model.aggregate import Aggregate
 from kilonova.model.host import Capabilities
 from kilonova.model.host_devices import NOTHING, HostDevices
 from kilonova.model.provider import Inventory
+from kilonova.scheduler.aggregate_index import AggregateIndex
 from kilonova.scheduler.device_states import DeviceStates
 from kilonova.scheduler.guests import GuestKind, TableGuests
-from kilonova.scheduler.host_table import AggregateIndex, HostTable
+from kilonova.scheduler.host_table import HostTable
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,13 +16,13 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kilonova.model.aggregate import Aggregate
 from kilonova.model.host import Capabilities
 from kilonova.model.host_devices import DeviceShare, HostDevices
 from kilonova.placement.provider_table import ProviderTable
+from kilonova.scheduler.aggregate_index import AggregateIndex, rows_by_name
 from kilonova.scheduler.device_states import DeviceStates
 from kilonova.scheduler.guests import GuestCounts, GuestKind, MoreGuests
-from kilonova.scheduler.isolation_rules import Isolation, compile_isolation
+from kilonova.scheduler.memo import Memo
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
@@ -33,7 +33,6 @@ T = TypeVar("T")
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 ALL_ROWS = slice(None)
-_MEMO_LIMIT = 256
 _FEW = 8
 
 
@@ -49,80 +48,6 @@ def difference(one: NDArray[Any], other: IntArray, rows: Rows) -> NDArray[Any]:
         return few
     every: NDArray[Any] = one - other
     return pick(every, rows)
-
-
-class Memo:
-    """Cache of results computed from the columns that snapshots share; a change of these columns replaces the cache.
-
-    It keeps the newest ``_MEMO_LIMIT`` results. Arrays are set read-only, because all callers get the same array.
-    """
-
-    def __init__(self) -> None:
-        self._answers: dict[Hashable, Any] = {}
-
-    def get(self, key: Hashable, compute: Callable[[], T]) -> T:
-        """Return the cached result of ``key``, or compute it.
-
-        ``key`` must contain every input of ``compute`` besides the shared columns.
-        """
-        try:
-            answer: T = self._answers[key]
-        except KeyError:
-            answer = compute()
-            if isinstance(answer, np.ndarray):
-                answer.setflags(write=False)
-            if len(self._answers) >= _MEMO_LIMIT:
-                self._answers.pop(next(iter(self._answers)), None)
-            self._answers[key] = answer
-        return answer
-
-    def known(self, key: Hashable) -> Any:
-        """Return the cached result of ``key``, or None."""
-        return self._answers.get(key)
-
-
-@dataclass(frozen=True, slots=True)
-class AggregateIndex:
-    """The host aggregates, with their members as rows of the table. Shapes: ``membership`` (A, H) bool.
-
-    ``isolation``: the compiled isolation rules of the aggregates, or None if no aggregate has a rule.
-    ``isolation_version``: the version number, in the database, of these rules and their hosts.
-    """
-
-    aggregates: tuple[Aggregate, ...]
-    membership: BoolArray
-    isolation: Isolation | None = None
-    isolation_version: int = 0
-
-    @classmethod
-    def of(
-        cls, aggregates: Sequence[Aggregate], hosts: Sequence[str], *, isolation_version: int = 0
-    ) -> "AggregateIndex":
-        """Build the index of ``aggregates``.
-
-        ``hosts``: the service host name of each row. If a member of an aggregate is not in ``hosts``, it is ignored.
-        """
-        rows = _index(hosts)
-        membership = np.zeros((len(aggregates), len(hosts)), dtype=np.bool_)
-        for index, aggregate in enumerate(aggregates):
-            members = [row for host in aggregate.hosts for row in rows.get(host, ())]
-            membership[index, members] = True
-        return cls(tuple(aggregates), membership, compile_isolation(aggregates, membership), isolation_version)
-
-    def take(self, rows: Rows) -> "AggregateIndex":
-        """Return the same aggregates for a table that has only the given rows."""
-        isolation = self.isolation and replace(self.isolation, class_of=self.isolation.class_of[rows])
-        return replace(self, membership=self.membership[:, rows], isolation=isolation)
-
-    def hosts_in_any(self, wanted: Sequence[bool] | BoolArray) -> BoolArray:
-        """Return the hosts that are members of at least one of the ``wanted`` aggregates. Shapes: (A,) → (H,)."""
-        mask = np.asarray(wanted, dtype=np.bool_)
-        hosts: BoolArray = np.logical_or.reduce(self.membership[mask])
-        return hosts
-
-    def of_host(self, row: int) -> tuple[Aggregate, ...]:
-        """Return the aggregates of one host, in table order."""
-        return tuple(self.aggregates[index] for index in np.flatnonzero(self.membership[:, row]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -320,7 +245,7 @@ class HostTable:
         """Return service host name (case-sensitive) → rows of the host's nodes."""
         if self.host_rows is not None:
             return self.host_rows
-        index: Mapping[str, Sequence[int]] = self.memo.get("rows of host", lambda: _index(self.hosts))
+        index: Mapping[str, Sequence[int]] = self.memo.get("rows of host", lambda: rows_by_name(self.hosts))
         return index
 
     def rows_named(self, host: str | None, node: str | None) -> BoolArray:
@@ -332,7 +257,7 @@ class HostTable:
             rows: Sequence[int] = range(len(self))
         else:
             lower: Mapping[str, Sequence[int]] = self.memo.get(
-                "rows of host, any case", lambda: _index([name.lower() for name in self.hosts])
+                "rows of host, any case", lambda: rows_by_name([name.lower() for name in self.hosts])
             )
             rows = lower.get(host.lower(), ())
         mask = np.zeros(len(self), dtype=np.bool_)
@@ -436,10 +361,3 @@ class _MovedRows(Mapping[str, int]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
-
-
-def _index(names: Sequence[str]) -> dict[str, list[int]]:
-    rows: dict[str, list[int]] = {}
-    for row, name in enumerate(names):
-        rows.setdefault(name, []).append(row)
-    return rows

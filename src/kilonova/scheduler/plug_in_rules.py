@@ -6,9 +6,10 @@ from typing import Any
 
 from kilonova.errors import RequestFilterFailed, RuleFailed
 from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.aggregate_index import AggregateIndex
 from kilonova.scheduler.aggregate_rules import float_factors
 from kilonova.scheduler.depends_on import DependsOn, dependence_of
-from kilonova.scheduler.host_table import AggregateIndex, BoolArray, FloatArray, HostTable, Rows, pick
+from kilonova.scheduler.host_table import BoolArray, FloatArray, HostTable, Rows, pick
 from kilonova.scheduler.reads import Reads, reads_of
 
 

@@ -8,7 +8,8 @@ A rule may have ``reads`` (:mod:`kilonova.scheduler.reads`), which declares the 
 from typing import Protocol
 
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.host_table import AggregateIndex, BoolArray, FloatArray, HostTable, Rows
+from kilonova.scheduler.aggregate_index import AggregateIndex
+from kilonova.scheduler.host_table import BoolArray, FloatArray, HostTable, Rows
 
 
 class RequestFilter(Protocol):

@@ -3,10 +3,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.unit.scheduler.small_cloud import aggregate, host, table
-
-from kilonova.scheduler.host_records import build_host_table
-from kilonova.scheduler.host_table import Memo
+from tests.unit.scheduler.small_cloud import host, table
 
 
 def test_records_become_columns() -> None:
@@ -58,29 +55,3 @@ def test_a_caller_may_bring_its_own_index_of_names() -> None:
     assert hosts.rows_of_host() == {"a": [0], "b": [1]}
     own = {"a": (0,), "b": (1,)}
     assert replace(hosts, host_rows=own).rows_of_host() is own
-
-
-def test_aggregates_are_compiled_against_the_rows() -> None:
-    hosts = table(host("a"), host("b"), aggregates=(aggregate(1, ("b", "gone"), k="v"), aggregate(2, ("a", "b"))))
-    assert hosts.aggregates.hosts_in_any([True, False]).tolist() == [False, True]
-    assert hosts.aggregates.hosts_in_any([False, False]).tolist() == [False, False]
-    assert [each.id for each in hosts.aggregates.of_host(1)] == [1, 2]
-    assert build_host_table([host()]).aggregates.hosts_in_any([]).tolist() == [False]
-
-
-def test_the_memo_computes_once_keeps_arrays_safe_and_forgets_the_oldest() -> None:
-    memo = Memo()
-    calls: list[int] = []
-
-    def compute() -> np.ndarray:
-        calls.append(1)
-        return np.zeros(2)
-
-    assert memo.get("a", compute) is memo.get("a", compute)
-    assert calls == [1]
-    with pytest.raises(ValueError, match="read-only"):
-        memo.get("a", compute)[0] = 1
-    for number in range(256):
-        memo.get(number, lambda: None)
-    memo.get("a", compute)
-    assert calls == [1, 1]

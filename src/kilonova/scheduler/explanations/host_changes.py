@@ -15,8 +15,9 @@ from kilonova.scheduler.explanations.request_changes import asked_traits
 from kilonova.scheduler.extra_specs import OPERATORS
 from kilonova.scheduler.filters.aggregate_instance_extra_specs import SCOPE as AGGREGATE_SCOPE
 from kilonova.scheduler.filters.aggregate_type_affinity import KEY as FLAVORS_KEY
-from kilonova.scheduler.host_table import BoolArray, HostTable, Memo
+from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.isolation_rules import compile_isolation
+from kilonova.scheduler.memo import Memo
 from kilonova.scheduler.request_filters import DISABLED_TRAIT
 from kilonova.scheduler.request_filters.require_tenant_aggregate import TENANT_PREFIX
 

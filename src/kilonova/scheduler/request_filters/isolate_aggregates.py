@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.host_table import AggregateIndex
+from kilonova.scheduler.aggregate_index import AggregateIndex
 from kilonova.scheduler.reads import Keys, Reads
 from kilonova.scheduler.resources import RESOURCE_READS, required_traits
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from kilonova.model.aggregate import ZONE_KEY
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.host_table import AggregateIndex
+from kilonova.scheduler.aggregate_index import AggregateIndex
 from kilonova.scheduler.reads import Reads, names
 
 

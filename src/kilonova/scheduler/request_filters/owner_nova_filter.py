@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.host_table import AggregateIndex
+from kilonova.scheduler.aggregate_index import AggregateIndex
 from kilonova.scheduler.reads import NOTHING, Reads
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.aggregate_index import AggregateIndex
 from kilonova.scheduler.guest_options import guest_option_reads, is_set
-from kilonova.scheduler.host_table import AggregateIndex
 from kilonova.scheduler.reads import Reads
 
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from kilonova.model.device_models import STANDARD_TRAITS
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.host_table import AggregateIndex
+from kilonova.scheduler.aggregate_index import AggregateIndex
 from kilonova.scheduler.reads import NOTHING, Reads
 
 LOG = logging.getLogger(__name__)

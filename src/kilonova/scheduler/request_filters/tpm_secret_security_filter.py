@@ -6,9 +6,9 @@ from typing import ClassVar
 
 from kilonova.errors import RequestFilterFailed
 from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.aggregate_index import AggregateIndex
 from kilonova.scheduler.guest_features import wants_tpm
 from kilonova.scheduler.guest_options import guest_option_reads
-from kilonova.scheduler.host_table import AggregateIndex
 from kilonova.scheduler.reads import Reads, names
 
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from kilonova.model.device_models import MODEL_PROPERTIES, device_models
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.host_table import AggregateIndex
+from kilonova.scheduler.aggregate_index import AggregateIndex
 from kilonova.scheduler.reads import Reads, names
 
 LOG = logging.getLogger(__name__)

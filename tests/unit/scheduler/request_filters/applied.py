@@ -3,7 +3,7 @@
 
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.host_table import AggregateIndex
+from kilonova.scheduler.aggregate_index import AggregateIndex
 from kilonova.scheduler.rule import RequestFilter
 
 NO_AGGREGATES = AggregateIndex.of((), ())
