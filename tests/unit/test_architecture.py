@@ -42,7 +42,7 @@ ALLOWED: dict[str, set[str]] = {
     "config": {"logs", "messaging", "model", "placement", "scheduler", "errors"},
     "db": {"clock", "deadline", "decoding", "lease", "model", "scheduler", "errors", "identifiers", "periodic"},
     "mirror": {"db", "deadline", "model", "placement", "scheduler", "errors"},
-    "claims": {"db", "logs", "mirror", "model", "scheduler", "errors", "identifiers", "periodic"},
+    "claims": {"db", "logs", "mirror", "model", "planning", "scheduler", "errors", "identifiers", "periodic"},
     "messaging": {"decoding", "logs", "model", "errors"},
     "conductor": {
         "clock", "claims", "db", "decoding", "guest_metadata", "lease", "logs", "messaging", "model", "errors",

@@ -51,10 +51,19 @@ class Loaded:
 def load(database: Database) -> Iterator[Loaded]:
     """Return a context manager for the present state. Its seq and its changes belong to the same snapshot."""
     with database.read(patient=True) as connection:
-        seq = connection.execute(sa.select(t.change_counter.c.seq)).scalar() or 0
-        yield Loaded(seq, _everything(connection))
+        yield loaded_in(connection)
         if database.is_sqlite:  # release SQLite's page cache, which now holds the whole database
             connection.exec_driver_sql("PRAGMA shrink_memory")
+
+
+def loaded_in(connection: Connection) -> Loaded:
+    """Return the state that a read transaction sees."""
+    return Loaded(seq_in(connection), _everything(connection))
+
+
+def seq_in(connection: Connection) -> int:
+    """Return the number of the last commit that a read transaction sees."""
+    return connection.execute(sa.select(t.change_counter.c.seq)).scalar() or 0
 
 
 def _everything(connection: Connection) -> Iterator[Change]:

@@ -46,3 +46,8 @@ class Groups:
             return group
         more = {host: group.hosts.get(host, 0) + members for host, members in assumed.items()}
         return replace(group, hosts={**group.hosts, **more})
+
+    def all(self) -> dict[str, GroupView]:
+        """Return all groups by uuid, as :meth:`find` returns each."""
+        changed = {uuid: group for uuid in self._assumed if (group := self.find(uuid)) is not None}
+        return {**self._confirmed, **changed}

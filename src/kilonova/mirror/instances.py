@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The instances on each node, as in the database, by uuid and by kind (flavor and image properties)."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,3 +81,37 @@ class PresentGuests:
     def with_image_property(self, name: str, value: str) -> Counts:
         with self.lock:
             return self.tally().columns(self.row_of).with_image_property(name, value)
+
+
+@dataclass(slots=True)
+class CopiedGuests:
+    """Counts of a copy of the instances, which later changes of the mirror do not affect. Counted at the first use.
+
+    ``instances``: the copy. ``assumed``: node id and kind of each instance of an assumed claim.
+    """
+
+    instances: Mapping[str, Placed]
+    assumed: Sequence[tuple[int, GuestKind]]
+    row_of: NodeRows
+    _tally: GuestTally | None = field(default=None, init=False)
+
+    def count(self, row: int, kind: GuestKind) -> None:
+        """Do nothing: the table counts the instances that its holder adds."""
+
+    def take(self, rows: NDArray[np.int64]) -> GuestCounts:
+        return SomeGuests(self, rows)
+
+    def of_other_flavors(self, flavor_id: str) -> Counts:
+        return self._counted().columns(self.row_of).of_other_flavors(flavor_id)
+
+    def with_image_property(self, name: str, value: str) -> Counts:
+        return self._counted().columns(self.row_of).with_image_property(name, value)
+
+    def _counted(self) -> GuestTally:
+        if self._tally is None:
+            self._tally = tally = GuestTally()
+            for placed in self.instances.values():
+                tally.add(placed.node_id, placed.kind, 1)
+            for node_id, kind in self.assumed:
+                tally.add(node_id, kind, 1)
+        return self._tally

@@ -63,6 +63,15 @@ def _collector_resting() -> Iterator[None]:
             gc.enable()
 
 
+@dataclass(frozen=True, slots=True)
+class MirrorCopy:
+    """Hosts and server groups (by uuid) after commit ``seq``, assumed claims included; the holder may change them."""
+
+    seq: int
+    hosts: HostTable
+    groups: dict[str, GroupView]
+
+
 @dataclass(slots=True)
 class Mirror:
     """The scheduler's data in memory. Every public method may be called from any thread.
@@ -152,11 +161,16 @@ class Mirror:
     def hosts_apart(self) -> HostTable:
         """Return an isolated copy of :meth:`hosts`, for long computations without the lock, which may change the copy.
 
-        Later commits do not change the copy, and changes of the copy do not change the mirror. Only the counts of
-        instances by flavor and image property are read from the mirror at each call.
+        Later commits do not change the copy, and changes of the copy do not change the mirror.
         """
         with self.lock:
             return self._loaded().hosts_apart(self.lock, self.clock())
+
+    def copy(self) -> "MirrorCopy":
+        """Return isolated copies of the hosts and of the server groups, of one ``seq``."""
+        with self.lock:
+            state = self._loaded()
+            return MirrorCopy(self.seq, state.hosts_apart(self.lock, self.clock()), state.groups.all())
 
     def group(self, uuid: str) -> GroupView | None:
         """Return a server group with its members on each host, assumed members included; None if it is unknown."""

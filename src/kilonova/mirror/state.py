@@ -30,7 +30,7 @@ from kilonova.mirror.device_columns import DeviceColumns
 from kilonova.mirror.directory import HostDirectory
 from kilonova.mirror.groups import Groups
 from kilonova.mirror.host_columns import HostColumns
-from kilonova.mirror.instances import InstanceRows, Instances, PresentGuests
+from kilonova.mirror.instances import CopiedGuests, InstanceRows, Instances, PresentGuests
 from kilonova.mirror.layout import Layout, ServiceFacts
 from kilonova.mirror.metric_columns import MetricColumns
 from kilonova.mirror.node_ids import NodeIds
@@ -39,7 +39,7 @@ from kilonova.model.aggregate import Aggregate
 from kilonova.model.host_devices import DeviceShare
 from kilonova.placement.provider_table import ProviderTable
 from kilonova.scheduler.aggregate_index import AggregateIndex
-from kilonova.scheduler.guests import GuestKind, GuestTally
+from kilonova.scheduler.guests import ChangedGuests, GuestKind, GuestTally
 from kilonova.scheduler.host_table import HostTable
 from kilonova.scheduler.isolation_rules import rule_of
 from kilonova.scheduler.live_hosts import LiveHosts
@@ -185,8 +185,19 @@ class MirrorState:
     def hosts_apart(self, lock: AbstractContextManager[Any], taken_at: float) -> HostTable:
         """Return the present hosts as a copy that later changes of the mirror do not affect."""
         hosts = self.hosts(lock, taken_at)
-        instances = InstanceRows(dict(self.instances), self._laid_out().row_of)
-        return replace(hosts, instance_rows=instances, device_states=self._devices.states.copy(), memo=Memo())
+        row_of, instances = self._laid_out().row_of, dict(self.instances)
+        assumed = [
+            (self.node_ids.node(each.host, each.node), each.guest)
+            for each in self.assumed.values()
+            if each.guest is not None
+        ]
+        return replace(
+            hosts,
+            instance_rows=InstanceRows(instances, row_of),
+            device_states=self._devices.states.copy(),
+            guests=ChangedGuests(CopiedGuests(instances, assumed, row_of)),
+            memo=Memo(),
+        )
 
     def directory(self) -> HostDirectory:
         """Return the index of zones, hosts and nodes."""

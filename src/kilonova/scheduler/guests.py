@@ -212,6 +212,41 @@ class MoreGuests:
         return counts
 
 
+class ChangedGuests:
+    """The counts of a host table with instances added and removed. The table's own counts do not change."""
+
+    def __init__(self, guests: GuestCounts) -> None:
+        self._guests = guests
+        self._changes: dict[tuple[int, GuestKind], int] = {}
+
+    def count(self, row: int, kind: GuestKind) -> None:
+        self.change(row, kind, 1)
+
+    def change(self, row: int, kind: GuestKind, count: int) -> None:
+        """Add ``count`` instances to the counts of a row; a negative ``count`` removes them."""
+        total = self._changes.get((row, kind), 0) + count
+        if total:
+            self._changes[row, kind] = total
+        else:
+            self._changes.pop((row, kind), None)
+
+    def take(self, rows: NDArray[np.int64]) -> GuestCounts:
+        return SomeGuests(self, rows)
+
+    def of_other_flavors(self, flavor_id: str) -> Counts:
+        return self._with(self._guests.of_other_flavors(flavor_id), lambda kind: kind.flavor_id != flavor_id)
+
+    def with_image_property(self, name: str, value: str) -> Counts:
+        found = self._guests.with_image_property(name, value)
+        return self._with(found, lambda kind: (name, value) in kind.image_properties)
+
+    def _with(self, counts: Counts, fits: Callable[[GuestKind], bool]) -> Counts:
+        for (row, kind), count in self._changes.items():
+            if fits(kind):
+                counts[row] += count
+        return counts
+
+
 def _keep(columns: dict[Key, Counts], key: Key, column: Counts) -> None:
     if len(columns) >= _COLUMNS_KEPT:
         del columns[next(iter(columns))]
