@@ -36,9 +36,10 @@ class Memory:
 def memory_of(pid: int) -> Memory:
     """Return the memory of a process, named by its command."""
     process = psutil.Process(pid)
-    words, used = process.cmdline(), process.memory_full_info()
+    words, used = " ".join(process.cmdline()).split(), process.memory_full_info()
     names = [word.rpartition(".")[2] for word in words if word.startswith("kilonova.bundled_services")]
-    name = names[0] if names else ("control" if "api" in words else "supervisor")
+    kinds = {"api": "control", "console-proxy": "console-proxy"}
+    name = next(iter((*names, *(kinds[word] for word in words if word in kinds))), "supervisor")
     return Memory(name, used.pss / _MIB, used.rss / _MIB)
 
 

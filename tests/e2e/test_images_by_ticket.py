@@ -121,7 +121,7 @@ class Cloud:
 
     def control_process(self) -> psutil.Process:
         found = [psutil.Process(pid) for pid in self.stock.supervisor.descendants()]
-        return next(process for process in found if "api" in process.cmdline())
+        return next(process for process in found if "api" in " ".join(process.cmdline()).split())
 
 
 @pytest.fixture(scope="class")

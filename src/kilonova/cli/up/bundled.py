@@ -10,13 +10,11 @@ from kilonova.cli.up.networks import NetworkPart
 from kilonova.cli.up.start_progress import StartProgress
 
 
-def start_bundled_services(cloud: Cloud, people: Accounts, networks: NetworkPart | None) -> Iterator[Child]:
-    """Start the services in turn, the slowest first, without waiting until they answer."""
-    if networks is not None and people.neutron is not None:
-        yield networks.start(cloud, people.neutron)
+def start_bundled_services(cloud: Cloud, kind: type[Child]) -> Iterator[Child]:
+    """Start Keystone and Glance without waiting until they answer. ``kind``: how their processes are started."""
     for name, probe in (("keystone", f"{cloud.identity.local_url}/identity"), ("glance", f"{cloud.image.local_url}/")):
         module, settings = f"kilonova.bundled_services.{name}", f"{cloud.folder}/{name}/settings.json"
-        yield Child(name, (*RUN_MODULE, module, "--settings", settings), cloud.log(name), probe, cloud.folder)
+        yield kind(name, (*RUN_MODULE, module, "--settings", settings), cloud.log(name), probe, cloud.folder)
 
 
 def fill(cloud: Cloud, people: Accounts, networks: NetworkPart | None, progress: StartProgress) -> None:

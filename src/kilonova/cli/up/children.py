@@ -53,6 +53,14 @@ class Watched(Protocol):
         """Start the process again after it has ended. Call it in the main thread. Raises: OSError, KilonovaError."""
 
 
+class Started(Protocol):
+    """A process that this process has started, as `subprocess.Popen` describes it."""
+
+    @property
+    def pid(self) -> int: ...
+    def wait(self) -> object: ...
+
+
 class Child:
     """One running child. Start it from the main thread: it is killed when the thread that started it exits."""
 
@@ -77,19 +85,26 @@ class Child:
         with _open_log(self.log) as output:
             self._log_start = output.tell()
             self._log_inode = os.fstat(output.fileno()).st_ino
-            parent = os.getpid()
-            self._process = subprocess.Popen(  # noqa: S603
-                self._command,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                cwd=self._cwd,
-                env=_environment(os.environ, self._python_path),
-                start_new_session=True,  # Ctrl-C must reach the supervisor only
-                preexec_fn=lambda: die_with_parent(parent),  # noqa: PLW1509  # safe: one thread, no import after fork
-            )
+            self._process = self._launch(output)
         self.pid = self._process.pid
         self.pidfd = os.pidfd_open(self.pid)
+
+    def _launch(self, output: IO[bytes]) -> Started:
+        """Start the command as a new process whose output goes to ``output``."""
+        parent = os.getpid()
+        return subprocess.Popen(  # noqa: S603
+            self._command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd=self._cwd,
+            env=self._environment(),
+            start_new_session=True,  # Ctrl-C must reach the supervisor only
+            preexec_fn=lambda: die_with_parent(parent),  # noqa: PLW1509  # safe: one thread, no import after fork
+        )
+
+    def _environment(self) -> dict[str, str]:
+        return _environment(os.environ, self._python_path)
 
     def ended(self) -> bool:
         """Return whether the process has exited, without reaping it: its pid is not reused before `reap`."""
@@ -114,6 +129,8 @@ class Child:
 
     def kill(self) -> None:
         """Kill the process and its process group."""
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)  # a child just forked has no group of its own yet
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
 

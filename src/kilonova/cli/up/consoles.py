@@ -62,11 +62,16 @@ class ConsolePart:
             },
         }
 
-    def start(self, compute_url: str, login: Mapping[str, str] | None, operator: Sections) -> Child:
-        """Write the proxy's configuration file, and start the proxy. The parameters are those of :meth:`write`."""
+    def start(
+        self, compute_url: str, login: Mapping[str, str] | None, operator: Sections, kind: type[Child] = Child
+    ) -> Child:
+        """Write the proxy's configuration file, and start the proxy.
+
+        ``kind``: how its process is started. The other parameters are those of :meth:`write`.
+        """
         file = self.write(compute_url, login, operator)
         command = (*RUN_MODULE, "kilonova", "console-proxy", "--config-file", str(file))
-        return Child("console-proxy", command, self.log, f"{self.vnc.local_url}/healthcheck", self.folder)
+        return kind("console-proxy", command, self.log, f"{self.vnc.local_url}/healthcheck", self.folder)
 
     def write(self, compute_url: str, login: Mapping[str, str] | None, operator: Sections) -> Path:
         """Write the proxy's configuration file and return its path.

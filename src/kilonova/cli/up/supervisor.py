@@ -24,7 +24,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kilonova.cli.up import backup_files
+from kilonova.cli.up import backup_files, shared_modules
 from kilonova.cli.up.agents import AgentSide, Sections, require_possible, share_out
 from kilonova.cli.up.announcement import Announcement
 from kilonova.cli.up.bundled import fill, start_bundled_services
@@ -43,6 +43,7 @@ from kilonova.cli.up.cloud_files import (
 from kilonova.cli.up.consoles import ConsolePart, is_possible
 from kilonova.cli.up.data_folder import default_folder
 from kilonova.cli.up.first_image import has_linux, linux_image, mark_of
+from kilonova.cli.up.forked_child import ForkedChild
 from kilonova.cli.up.libvirt import (
     GuestsOnStop,
     Hypervisor,
@@ -315,12 +316,16 @@ def _start_children(
     side: AgentSide | None,
 ) -> Iterator[Child]:
     """Start the children in turn, the slowest first, without waiting until they answer."""
-    if people is not None:
-        yield from start_bundled_services(cloud, people, options.networks)
+    # the supervisor of agents has connections to the database, which must not get into a copy of its process
+    kind = ForkedChild if side is None else Child
+    if options.networks is not None and people is not None and people.neutron is not None:
+        yield options.networks.start(cloud, people.neutron)
     files = [cloud.conf, *([options.config_file] if options.config_file else [])]
     if side is not None:
         side.enrol(files)
-    yield Child(
+    else:
+        shared_modules.load_common()
+    yield kind(
         "control",
         (*options.control_command, *(word for file in files for word in ("--config-file", str(file)))),
         cloud.log("control"),
@@ -328,9 +333,13 @@ def _start_children(
         cloud.folder,
         scenario.python_path,
     )
+    if people is not None:
+        if side is None:
+            shared_modules.load_openstack()
+        yield from start_bundled_services(cloud, kind)
     if options.consoles is not None:
         login = None if people is None else login_of(cloud, people.console)
-        yield options.consoles.start(f"{options.compute.local_url}/compute/v2.1", login, operator)
+        yield options.consoles.start(f"{options.compute.local_url}/compute/v2.1", login, operator, kind)
     if side is not None:
         consoles: Sections = {} if options.consoles is None else options.consoles.options()
         yield from side.start_agents((consoles, scenario.options, operator), scenario.python_path)
