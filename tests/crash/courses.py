@@ -85,7 +85,7 @@ def courses() -> Iterator[Course]:
         for starter in STARTERS[kind]:
             yield Course(kind, starter)
         yield from _disturbed(kind, next(iter(STARTERS[kind])))
-        for starter in ("networks", "of user, off", "of user", "guaranteed"):
+        for starter in ("networks", "of user, off", "of user", "guaranteed", "direct"):
             if starter in STARTERS[kind]:
                 yield from _disturbed(kind, starter)
         with_networks = [starter for starter, facts in STARTERS[kind].items() if facts.networks]

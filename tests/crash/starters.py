@@ -12,7 +12,8 @@ from kilonova.conductor.workflow_engine.run import Interrupt
 from kilonova.model.image import Image
 from kilonova.model.instance import PowerState
 from kilonova.model.network_request import RequestedNetwork
-from kilonova.scenario.model import SimulatedHost
+from kilonova.model.pci import VF
+from kilonova.scenario.model import SimulatedHost, SimulatedPool
 from support.cell import Cell, host, networks
 from support.network_agents import add_agent
 
@@ -27,6 +28,8 @@ HOSTS = (
 )
 #: The same hosts, which start guests paused until their ports are plugged.
 HOLDING_HOSTS = tuple(replace(each, starts_paused=True) for each in HOSTS)
+#: The same hosts with virtual functions of a card for overlay networks.
+CARD_HOSTS = tuple(replace(each, pci=(SimulatedPool("8086", "154c", 2, dev_type=VF),)) for each in HOSTS)
 OTHER_IMAGE = Image("0c4c4a3a-42d5-4a6a-8a6b-16f1d7a0b7a4", "fedora")
 
 
@@ -80,6 +83,15 @@ def _guarantee(cell: Cell, _known: list[str]) -> None:
     neutron.save()
 
 
+def _direct(cell: Cell, _known: list[str]) -> None:
+    """Let the port of the user need a virtual function."""
+    _, _, port = _networks(cell)
+    neutron = cell.neutron
+    assert isinstance(neutron, KeptNeutron)
+    neutron.store["ports"][port]["binding:vnic_type"] = "direct"
+    neutron.save()
+
+
 def _attach(cell: Cell, known: list[str], *, of_user: bool = False, demands: bool = False) -> None:
     """Attach a new port, or the port of the user, to the first server."""
     private, other, port = _networks(cell)
@@ -128,7 +140,8 @@ _CREATE_IMAGE, _CREATE_BACKUP = _on_first(Cell.create_image), _on_first(Cell.cre
 _SOFT_DELETE = _on_first(Cell.delete, soft=True)
 _CONFIRM, _REVERT = _on_first(Cell.confirm), _on_first(Cell.revert)
 
-_ATTACH_GUARANTEED: Act = partial(_attach, of_user=True, demands=True)
+#: An attach of the port of the user, which requests a bandwidth or needs a virtual function.
+_ATTACH_DEMANDING: Act = partial(_attach, of_user=True, demands=True)
 
 _STARTERS: Mapping[str, Mapping[str, Starter]] = {
     "batch": {
@@ -211,13 +224,20 @@ _STARTERS: Mapping[str, Mapping[str, Starter]] = {
     "attach-interface": {
         "": Starter(_attach, (_WITH_NETWORKS,), networks=True),
         "of user, off": Starter(partial(_attach, of_user=True), (_ON_NODE1, _STOP), networks=True),
-        "guaranteed": Starter(_ATTACH_GUARANTEED, (_ON_NODE1, _guarantee), networks=True),
+        "guaranteed": Starter(_ATTACH_DEMANDING, (_ON_NODE1, _guarantee), networks=True),
+        "direct": Starter(_ATTACH_DEMANDING, (_ON_NODE1, _direct), hosts=CARD_HOSTS, networks=True),
     },
     "detach-interface": {
         "": Starter(_detach, (_WITH_NETWORKS,), networks=True),
         "of user": Starter(partial(_detach, of_user=True), (_WITH_NETWORKS,), networks=True),
         "guaranteed": Starter(
-            partial(_detach, of_user=True), (_ON_NODE1, _guarantee, _ATTACH_GUARANTEED), networks=True
+            partial(_detach, of_user=True), (_ON_NODE1, _guarantee, _ATTACH_DEMANDING), networks=True
+        ),
+        "direct": Starter(
+            partial(_detach, of_user=True),
+            (_ON_NODE1, _direct, _ATTACH_DEMANDING),
+            hosts=CARD_HOSTS,
+            networks=True,
         ),
     },
 }

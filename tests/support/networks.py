@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from kilonova.compute.virt.fake.guests import GuestFile
-from kilonova.db import instance_networks
+from kilonova.db import host_devices, instance_networks
 from kilonova.db.core import tables as t
 from kilonova.model.instance import VmState
 from support.cell import Cell
@@ -50,7 +50,24 @@ def check_networks(cell: Cell) -> None:
             guest = GuestFile(host, cell.folder / "hypervisors" / f"{host}.json").guest(uuid)
             assert guest is not None
             assert set(guest.ports) == interfaces, (uuid, vm_state)
+    _check_devices(cell)
     _check_of_user(neutron)
+
+
+def _check_devices(cell: Cell) -> None:
+    """Assert that servers hold PCI devices for their own ports only, each of them once, and as many as are counted."""
+    with cell.database.read() as connection:
+        takings, hosts = host_devices.shares(connection), host_devices.list_all(connection)
+        infos = instance_networks.infos_of(connection, [each.instance_uuid for each in takings])
+    counted, addresses = Counter[tuple[str, int]](), Counter[tuple[str, str]]()
+    for each in takings:
+        ports = {vif.port_id for vif in infos.get(each.instance_uuid, ())}
+        assert {port for port, _ in each.share.ports} <= ports or each.instance_uuid not in infos, each
+        counted.update({(each.node_uuid, number): count for number, count in each.share.devices})
+        addresses.update((each.node_uuid, address) for _, which in each.share.addresses for address in which)
+    used = {(node, pool.number): pool.used for node, found in hosts.items() for pool in found.pools if pool.used}
+    assert used == dict(counted)
+    assert set(addresses.values()) <= {1}
 
 
 def _check_of_user(neutron: FakeNeutron) -> None:

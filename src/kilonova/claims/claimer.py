@@ -10,7 +10,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
@@ -27,6 +27,7 @@ from kilonova.claims.no_valid_host import no_valid_host
 from kilonova.claims.observers import ClaimObservers
 from kilonova.claims.outside_driver import Answer, AnsweredBatch, OutsideDriver
 from kilonova.claims.placing import Chosen, Claim, NextStep, Placing
+from kilonova.claims.port_room import Room, room_for_ports
 from kilonova.db.core import tables as t
 from kilonova.db.core.statements import mapping
 from kilonova.db.database import Database
@@ -46,10 +47,10 @@ from kilonova.scheduler.engine.batch import Batch
 from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.engine.group_policies import group_for, require_support
 from kilonova.scheduler.engine.kept_decisions import KeptDecisions
-from kilonova.scheduler.engine.provider_trees import Allotment, allotment_from_tree
+from kilonova.scheduler.engine.provider_trees import Allotment
 from kilonova.scheduler.guests import guest_of
 from kilonova.scheduler.host_table import HostTable
-from kilonova.scheduler.resources import query_of_ports, with_resources
+from kilonova.scheduler.resources import with_resources
 
 LOG = logging.getLogger(__name__)
 _MAX_RACES = 32
@@ -257,20 +258,13 @@ class Claimer:
         plan.decisions, plan.server_indices = [(instance_uuid, decision, decision.ranked[0].host)], (0,)
         self._record(spec.request_id, plan, 1)
 
-    def find_room(self, spec: RequestSpec, host: str, node: str) -> Allotment:
+    def find_room(self, spec: RequestSpec, host: str, node: str, cells: Collection[int] = ()) -> Room:
         """Return what the ports of a request can get on the present host of their server. Nothing is claimed.
 
-        Raises: NoValidHost.
+        ``cells``: as for :func:`room_for_ports`. Raises: NoValidHost, InvalidRequest.
         """
         self._mirror.catch_up()
-        hosts = self._mirror.snapshot()
-        query = query_of_ports(spec)
-        for row in hosts.rows_of_host().get(host, ()):
-            found = allotment_from_tree(hosts, query, row) if hosts.nodes[row] == node else None
-            if found is not None:
-                return found
-        ports = ", ".join(network.port_id for network in spec.networks)
-        raise NoValidHost(f"The host of the server cannot give the resources that port {ports} requests.")
+        return room_for_ports(self._mirror.snapshot(), spec, host, node, cells)
 
     def zone_of(self, host: str) -> str | None:
         """Return the availability zone of a host that was claimed, or None. It cannot change while servers are there.

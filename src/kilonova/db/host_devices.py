@@ -80,7 +80,7 @@ def _report(tx: Transaction, node_uuid: str, known: HostDevices, said: HostDevic
 
 def _complete_shares(tx: Transaction, node_uuid: str, host: HostDevices) -> None:
     """Assign PCI addresses to servers that took their devices before the host reported addresses."""
-    taken = _addresses_on(tx.connection, [node_uuid])[node_uuid]
+    taken = addresses_on(tx.connection, [node_uuid])[node_uuid]
     rows = tx.execute(sa.select(_SHARE.instance_uuid, _SHARE.body).where(_SHARE.node_uuid == node_uuid)).all()
     for row in sorted(rows, key=lambda row: row.instance_uuid):
         share = share_from_json(row.body)
@@ -162,7 +162,7 @@ def _with_addresses(tx: Transaction, takings: Sequence[Taking], hosts: Mapping[s
     nodes = {uuid for uuid in nodes if any(pool.addresses for pool in hosts[uuid].pools)}
     if not nodes:
         return takings
-    taken = _addresses_on(tx.connection, sorted(nodes))
+    taken = addresses_on(tx.connection, sorted(nodes))
     chosen = []
     for taking in takings:
         if taking.node_uuid in nodes:
@@ -174,7 +174,7 @@ def _with_addresses(tx: Transaction, takings: Sequence[Taking], hosts: Mapping[s
     return chosen
 
 
-def _addresses_on(connection: Connection, nodes: Sequence[str]) -> dict[str, set[str]]:
+def addresses_on(connection: Connection, nodes: Sequence[str]) -> dict[str, set[str]]:
     """Return hypervisor uuid → PCI addresses that servers hold there."""
     found: dict[str, set[str]] = {uuid: set() for uuid in nodes}
     for row in connection.execute(sa.select(_SHARE.node_uuid, _SHARE.body).where(_SHARE.node_uuid.in_(nodes))):

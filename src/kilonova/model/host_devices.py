@@ -28,6 +28,44 @@ class DeviceShare:
     def __bool__(self) -> bool:
         return bool(self.cells or self.devices)
 
+    def has_all_addresses(self, number: int) -> bool:
+        """Tell whether the addresses of all devices of a pool are known."""
+        return len(dict(self.addresses).get(number, ())) == dict(self.devices).get(number, 0)
+
+    def with_port(self, port_id: str, number: int, address: str | None) -> "DeviceShare":
+        """Return the share with one more device, for a port. ``number``: its pool; ``address``: None if not known."""
+        devices, addresses = Counter(dict(self.devices)), dict(self.addresses)
+        if address is not None:
+            held, place = addresses.get(number, ()), self._of_ports(number, self.ports)
+            addresses[number] = (*held[:place], address, *held[place:])
+        devices[number] += 1
+        return self._changed(devices, addresses, (*self.ports, (port_id, number)))
+
+    def without_port(self, port_id: str) -> "DeviceShare":
+        """Return the share without the device of a port; the share itself if the port has none."""
+        for index, (each, number) in enumerate(self.ports):
+            if each == port_id:
+                devices, addresses = Counter(dict(self.devices)), dict(self.addresses)
+                held, place = addresses.get(number, ()), self._of_ports(number, self.ports[:index])
+                addresses[number] = (*held[:place], *held[place + 1 :])
+                devices[number] -= 1
+                return self._changed(devices, addresses, (*self.ports[:index], *self.ports[index + 1 :]))
+        return self
+
+    @staticmethod
+    def _of_ports(number: int, ports: Iterable[tuple[str, int]]) -> int:
+        return sum(pool == number for _, pool in ports)
+
+    def _changed(
+        self, devices: Mapping[int, int], addresses: Mapping[int, tuple[str, ...]], ports: tuple[tuple[str, int], ...]
+    ) -> "DeviceShare":
+        return replace(
+            self,
+            devices=tuple(sorted((number, count) for number, count in devices.items() if count)),
+            addresses=tuple(sorted((number, which) for number, which in addresses.items() if which)),
+            ports=ports,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class HostDevices:

@@ -4,9 +4,9 @@
 ::
 
     attach: claim ──▶ port ──▶ plug ──▶ done    a port is bound, then the guest gets the interface
-              └─ only for a port that requests resources of the host
+              └─ only for a port that requests resources or a PCI device of the host
     detach: unplug ──▶ port ──▶ done            the guest loses the interface, then the port is deleted or released
-               └─ point of no return              and its resources are freed
+               └─ point of no return              and its resources and its device are freed
 
 The server keeps its state and gets no task state. Other actions of the server wait until the workflow has ended.
 """
@@ -14,21 +14,21 @@ The server keeps its state and gets no task state. Other actions of the server w
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from kilonova.conductor.workflow_engine.effects import Completed, Effect, Ended, Failed, SendToAgent, Unwound, Write
+from kilonova.conductor.workflow_engine.effects import Completed, Effect, Ended, Failed, SendToAgent, Unwound
 from kilonova.conductor.workflow_engine.run import Failure, Interrupt, Run
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.step_kinds import one_way, sends
 from kilonova.conductor.workflow_engine.workflow import Step, Workflow
 from kilonova.conductor.workflows.guest_description import find_server
-from kilonova.conductor.workflows.network_steps import FAULTS_OF_REQUESTS, read, refusal
-from kilonova.db import allocation_changes, instance_networks, instances, network_events
+from kilonova.conductor.workflows.network_steps import FAULTS_OF_REQUESTS, given_to_ports, read, refusal
+from kilonova.db import allocation_changes, instance_networks, instances, network_events, port_devices
 from kilonova.db.core.transaction import Transaction
-from kilonova.errors import NoValidHost, PortBindingFailed, Unavailable
+from kilonova.errors import InvalidRequest, NoValidHost, PortBindingFailed, Unavailable
 from kilonova.messaging.messages import AttachInterface, DetachInterface, FaultOf, StepReply
 from kilonova.model.instance import PowerState
 from kilonova.model.network_info import Vif, find_vif
 from kilonova.model.network_request import RequestedNetwork
-from kilonova.model.port_profiles import PortProfiles, profiles_on
+from kilonova.model.port_profiles import PCI_VNIC_TYPES, PortProfiles, profiles_on
 from kilonova.model.request_spec import RequestedNetwork as Demand
 from kilonova.model.transitions import TRANSITIONS
 from kilonova.network import ports
@@ -40,7 +40,8 @@ class AttachFacts:
     """Facts of an attach. ``host``: host of the guest. ``network``: the requested interface.
 
     ``demand``: what its port requires of the host; None if it requires nothing. ``claimed``: what the host gives:
-    resource provider → class → amount. ``profiles``: the same for the port's profile.
+    resource provider → class → amount. ``profiles``: the same for the port's profile. ``has_device``: whether the port
+    holds a PCI device of the host.
     ``vif``: the new interface; None until its port is bound.
     """
 
@@ -50,6 +51,7 @@ class AttachFacts:
     demand: Demand | None = None
     claimed: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     profiles: PortProfiles = field(default_factory=dict)
+    has_device: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,31 +68,46 @@ class DetachFacts:
     freed: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
+def _must_claim(facts: AttachFacts) -> bool:
+    """Tell whether the port requests resources or a PCI device."""
+    demand = facts.demand
+    return demand is not None and (bool(demand.groups) or demand.vnic_type in PCI_VNIC_TYPES)
+
+
 def _claim(services: Services, run: Run[AttachFacts]) -> Effect:
-    """Claim the resources that the port requests, in addition to what the server has on its host already."""
+    """Claim what the port requests, in addition to what the server has on its host already."""
     facts, demand = run.facts, run.facts.demand
     assert demand is not None
     with services.database.read() as connection:
         instance, request = find_server(connection, run.instance_uuid)
+        cells = {part.cell for part in port_devices.share_of(connection, run.instance_uuid).cells}
     spec = replace(request.spec, flavor=instance.flavor, networks=(demand,))
     try:
-        found = services.claimer.find_room(spec, facts.host, instance.node or "")
-    except NoValidHost as error:
+        room = services.claimer.find_room(spec, facts.host, instance.node or "", cells)
+    except (NoValidHost, InvalidRequest) as error:
         return Failed(Failure(error.message, host=facts.host, fault_of=FaultOf.REQUEST, undone=True, code=400))
+    amounts = room.allotment.amounts
 
     def write(tx: Transaction, run: Run[AttachFacts]) -> None:
-        allocation_changes.add(tx, run.instance_uuid, found.amounts)
+        if amounts:
+            allocation_changes.add(tx, run.instance_uuid, amounts)
+        for port_id, pool in room.pools.items():
+            port_devices.add(tx, run.instance_uuid, room.node_uuid, port_id, pool)
 
-    profiles = profiles_on((demand,), found.providers)
-    return Completed(replace(facts, claimed=found.amounts, profiles=profiles), write)
+    profiles = profiles_on((demand,), room.allotment.providers)
+    return Completed(replace(facts, claimed=amounts, profiles=profiles, has_device=bool(room.pools)), write)
 
 
 def _give_back(_services: Services, run: Run[AttachFacts]) -> Effect:
-    claimed = run.facts.claimed
-    if not claimed or run.interrupt is Interrupt.DELETE:
+    facts = run.facts
+    if not (facts.claimed or facts.has_device) or run.interrupt is Interrupt.DELETE:
         return Completed(durable=False)
-    write: Write = lambda tx, run: allocation_changes.subtract(tx, run.instance_uuid, claimed)  # noqa: E731
-    return Completed(replace(run.facts, claimed={}), write)
+
+    def write(tx: Transaction, run: Run[AttachFacts]) -> None:
+        allocation_changes.subtract(tx, run.instance_uuid, facts.claimed)
+        port_devices.drop(tx, run.instance_uuid, facts.network.port_id or "")
+
+    return Completed(replace(facts, claimed={}, has_device=False), write)
 
 
 def _make_port(services: Services, run: Run[AttachFacts]) -> Effect:
@@ -110,7 +127,7 @@ def _make_port(services: Services, run: Run[AttachFacts]) -> Effect:
             facts.network,
             facts.host,
             repeated=run.repeated,
-            profiles=facts.profiles,
+            profiles=given_to_ports(services, run, facts.profiles),
         )
     except FAULTS_OF_REQUESTS as error:
         return Failed(refusal(error, facts.host))
@@ -182,6 +199,7 @@ def _detached(tx: Transaction, run: Run[DetachFacts], _power_state: PowerState |
         instance_networks.store_info(tx, run.instance_uuid, left)
         if run.facts.freed:
             allocation_changes.subtract(tx, run.instance_uuid, run.facts.freed)
+        port_devices.drop(tx, run.instance_uuid, run.facts.port_id)
 
 
 def _not_changed(_services: Services, run: Run[AttachFacts] | Run[DetachFacts]) -> Unwound:
@@ -203,7 +221,7 @@ ATTACH_INTERFACE: Workflow[AttachFacts] = Workflow(
             do=_claim,
             undo=_give_back,
             event=_ATTACH_EVENT,
-            applies=lambda facts: facts.demand is not None and bool(facts.demand.groups),
+            applies=_must_claim,
         ),
         Step("port", do=_make_port, undo=_remove_new_port, event=_ATTACH_EVENT, blocking=True, undo_blocks=True),
         Step("plug", do=sends(_plug), undo=sends(_take_out), event=_ATTACH_EVENT),

@@ -73,9 +73,12 @@ def read_aliases(texts: tuple[str, ...]) -> Mapping[str, Alias]:
 def all_pci_requests(spec: RequestSpec, aliases: Mapping[str, Alias]) -> tuple[PciRequest, ...]:
     """Return the devices that the flavor and the ports of a request need. Raises: InvalidRequest."""
     asked = pci_requests(spec.flavor, spec.image, aliases)
-    if not spec.networks:
-        return asked
-    return (*asked, *port_pci_requests(spec.networks, _numa_policy(spec.flavor, spec.image)))
+    return (*asked, *requests_of_ports(spec)) if spec.networks else asked
+
+
+def requests_of_ports(spec: RequestSpec) -> tuple[PciRequest, ...]:
+    """Return the devices that the ports of a request need. Raises: InvalidRequest."""
+    return port_pci_requests(spec.networks, _numa_policy(spec.flavor, spec.image))
 
 
 def pci_requests(flavor: Flavor, image: Image | None, aliases: Mapping[str, Alias]) -> tuple[PciRequest, ...]:

@@ -137,6 +137,16 @@ def refused(control: Control, server: str, **asked: Any) -> tuple[int, str]:
     return answer.status, answer.fault[1]
 
 
+def test_a_port_whose_device_the_host_lacks(control: Control, neutron: FakeNeutron, network: str, server: str) -> None:
+    port = neutron.make_port(network, OWN, **{"binding:vnic_type": "direct"})
+    said = f"The host of the server has no free PCI device for port {port}."
+    assert refused(control, server, port_id=port) == (400, said)
+    assert neutron.port(port)["device_id"] == ""
+    accelerated = neutron.make_port(network, OWN, **{"binding:vnic_type": "accelerator-direct"})
+    assert refused(control, server, port_id=accelerated)[0] == 400
+    control.check()
+
+
 def test_what_cannot_be_attached(control: Control, neutron: FakeNeutron, network: str, server: str) -> None:
     port = neutron.make_port(network, OWN)
     used = neutron.make_port(network, OWN, device_id="other")

@@ -13,7 +13,6 @@ from kilonova.errors import InvalidRequest, OverQuota
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.network_request import NO_NETWORKS, NetworkMode, NetworkRequest, RequestedNetwork
-from kilonova.model.port_profiles import PCI_VNIC_TYPES
 from kilonova.model.request_spec import RequestedNetwork as Demand
 from kilonova.network.host_demands import Lookups, demands_of_request
 from kilonova.network.port_quota import servers_within_quota
@@ -75,13 +74,7 @@ def read_demands(
 def read_demand(ctx: Context, network: RequestedNetwork) -> Demand | None:
     """Return what a new interface of an existing server requires of its host; None if it requires nothing."""
     demands = demands_of_request(network_of(ctx), NetworkRequest(mode=NetworkMode.LISTED, networks=(network,)))
-    demand = next(iter(demands), None)
-    if demand is not None and demand.vnic_type in PCI_VNIC_TYPES:
-        raise InvalidRequest(
-            f"Port {demand.port_id} needs a PCI device ({demand.vnic_type}): create a server with it. It cannot be "
-            "attached to an existing server."
-        )
-    return demand
+    return next(iter(demands), None)
 
 
 def _aggregates_of(ctx: Context, segments: Collection[str]) -> Mapping[str, frozenset[str]]:
