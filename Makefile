@@ -61,7 +61,8 @@ lock: setup ## write the hashes of the packages in the lock files of .venv and .
 	@exec $(PYTHON) tools/lock_hashes.py
 
 ##@ Before a release
-.PHONY: fuzz properties races soak attack crash-matrix away-matrix away-sample crash-kills crash-sample guest-crashes faults fault-sample broker-faults restored
+.PHONY: fuzz properties races soak attack guests-whole
+.PHONY: crash-matrix away-matrix away-sample crash-kills crash-sample guest-crashes faults fault-sample broker-faults restored
 fuzz: setup ## send 10,000 random requests to the routes, most of them invalid
 	@KILONOVA_WHOLE=1 KILONOVA_FUZZ_REQUESTS=10000 \
 		exec $(PYTHON) -m pytest $(PARALLEL) tests/fuzz tests/api/placement/test_family_fuzz.py $(ARGS)
@@ -76,6 +77,8 @@ soak: setup ## run 200,000 operations of 64 clients on PostgreSQL and on MariaDB
 attack: setup ## attack a private cloud on SQLite and PostgreSQL and measure another user's latency; ARGS='slow': some attacks
 	@tools/test_servers.sh
 	@PYTHONPATH=tests exec $(PYTHON) -m attack $(ARGS)
+guests-whole: ## run the tests with real guests, also those that `make guests` leaves out
+	@KILONOVA_WHOLE=1 exec $(MAKE) -s guests
 crash-matrix: setup ## kill every workflow at every point of every step and check its recovery; ARGS='--only resize': one workflow
 	@$(CRASH) crash.matrix $(ARGS)
 away-matrix: setup ## lose the host of every step of every workflow, and check the state when it is back; ARGS='--only shelve'

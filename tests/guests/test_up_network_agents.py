@@ -20,7 +20,7 @@ from support.waiting import wait_until
 
 pytestmark = [
     pytest.mark.cloud,
-    pytest.mark.skipif(not IS_WHOLE, reason="takes two minutes; KILONOVA_WHOLE=1 runs it"),
+    pytest.mark.skipif(not IS_WHOLE, reason="takes two minutes; make guests-whole runs it"),
 ]
 #: Reads the own metadata, then tries to be the guest with the address {other}. Each line has a word and the answer.
 _PROBES = """\

@@ -25,7 +25,7 @@ from support.waiting import wait_until
 
 pytestmark = pytest.mark.cloud
 
-#: Metadata and orders come over RabbitMQ. `make guests` with KILONOVA_WHOLE tests a host without an agent process.
+#: Metadata and orders come over RabbitMQ. `make guests-whole` tests a host without an agent process.
 _AGENTS = () if IS_WHOLE else ("--agents", "1")
 
 
