@@ -18,6 +18,7 @@ from sqlalchemy.engine import Connection
 from kilonova.db.change_log.changes import LoggedCell, LoggedDevices, LoggedPool
 from kilonova.db.change_log.device_json import (
     as_logged,
+    card_facts,
     cell_facts,
     cell_use,
     logged_cell,
@@ -36,7 +37,7 @@ from kilonova.errors import ConcurrentUpdate
 from kilonova.model.guest_devices import GuestDevice, GuestDevices, devices_of_ports
 from kilonova.model.host_devices import DeviceShare, HostDevices
 from kilonova.model.numa import HostCell
-from kilonova.model.pci import PciPool
+from kilonova.model.pci import CardFacts, PciPool
 
 _CELL, _POOL, _SHARE = t.numa_cells.c, t.pci_pools.c, t.device_shares.c
 _NODE_OF = Prepared(sa.select(_SHARE.node_uuid).where(_SHARE.instance_uuid == sa.bindparam("instance_uuid")))
@@ -256,9 +257,11 @@ def _with_numbers(known: HostDevices, said: HostDevices) -> HostDevices:
     """Return reported devices in stored form: sorted, with equal pools merged, and with pool numbers."""
     totals: Counter[Any] = Counter()
     addresses: dict[Any, list[str]] = defaultdict(list)
+    cards: dict[Any, dict[str, CardFacts]] = defaultdict(dict)
     for pool in said.pools:
         totals[pool.identity] += pool.total
         addresses[pool.identity] += pool.addresses
+        cards[pool.identity] |= dict(pool.cards)
     numbers = {pool.identity: pool.number for pool in known.pools}
     fresh = max(numbers.values(), default=-1) + 1
     for identity in totals:
@@ -269,7 +272,8 @@ def _with_numbers(known: HostDevices, said: HostDevices) -> HostDevices:
     for identity, total in totals.items():
         pool = PciPool(numbers[identity], identity[0], identity[1], total, *identity[2:])
         if len(set(addresses[identity])) == total:
-            pool = replace(pool, addresses=tuple(addresses[identity]))
+            known_cards = tuple(sorted(cards[identity].items(), key=lambda pair: pair[0]))
+            pool = replace(pool, addresses=tuple(addresses[identity]), cards=known_cards)
         pools.append(pool)
     cells = (
         replace(cell, pages=tuple(sorted(cell.pages, key=lambda pages: pages.size_kib)))
@@ -281,7 +285,9 @@ def _with_numbers(known: HostDevices, said: HostDevices) -> HostDevices:
 def _facts(devices: HostDevices) -> tuple[Any, ...]:
     """Return cells and non-empty pools without their usage, for comparison."""
     cells = [(cell.id, cell_facts(cell)) for cell in devices.cells]
-    pools = [(pool.number, pool.identity, pool.total, pool.addresses) for pool in devices.pools if pool.total]
+    pools = [
+        (pool.number, pool.identity, pool.total, pool.addresses, pool.cards) for pool in devices.pools if pool.total
+    ]
     return cells, pools
 
 
@@ -304,7 +310,7 @@ def _store(tx: Transaction, node_uuid: str, devices: HostDevices) -> None:
         {
             "node_uuid": node_uuid,
             "number": pool.number,
-            "facts": {**pool_facts(pool), "addresses": list(pool.addresses)},
+            "facts": {**pool_facts(pool), "addresses": list(pool.addresses), "cards": card_facts(pool)},
             "total": pool.total,
             "used": pool.used,
         }

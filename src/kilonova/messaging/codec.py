@@ -20,7 +20,7 @@ Each version, and what was added with it:
  7    ``CallOff``: cancels the order of a step that was interrupted before the order arrived (ADR 18)
  8    the abilities of hypervisor drivers, in the reports of agents
  9    network interfaces of guests, ``AttachInterface`` and ``DetachInterface``; metadata and passwords of guests; local
-      disks that users request
+      disks that users request; what hosts know about their network cards
 ====  ==================================================================
 """
 

@@ -4,6 +4,7 @@
 from dataclasses import dataclass
 
 from kilonova.model.host_devices import DeviceShare, HostDevices
+from kilonova.model.pci import NO_CARD, CardFacts, PciPool
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,10 @@ class GuestCell:
 
 @dataclass(frozen=True, slots=True)
 class GuestDevice:
-    """A PCI device assigned to a guest. ``tags``: tags of the device's pool, as sorted (name, value) pairs."""
+    """A PCI device assigned to a guest. ``tags``: tags of the device's pool, as sorted (name, value) pairs.
+
+    ``card``: what the host knows about a function of a network card.
+    """
 
     address: str
     vendor_id: str
@@ -34,6 +38,7 @@ class GuestDevice:
     dev_type: str
     numa_node: int | None = None
     tags: tuple[tuple[str, str], ...] = ()
+    card: CardFacts = NO_CARD
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +77,12 @@ def devices_of(share: DeviceShare, host: HostDevices) -> dict[int, tuple[GuestDe
     """Return pool number → devices of a share, in the order of their addresses."""
     pools = {pool.number: pool for pool in host.pools}
     return {
-        number: tuple(
-            GuestDevice(address, pool.vendor_id, pool.product_id, pool.dev_type, pool.numa_node, pool.tags)
-            for address in addresses
-        )
+        number: tuple(_device(pool, address) for address in addresses)
         for number, addresses in share.addresses
         if (pool := pools.get(number)) is not None
     }
+
+
+def _device(pool: PciPool, address: str) -> GuestDevice:
+    facts = pool.vendor_id, pool.product_id, pool.dev_type, pool.numa_node, pool.tags
+    return GuestDevice(address, *facts, dict(pool.cards).get(address, NO_CARD))

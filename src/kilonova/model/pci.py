@@ -20,6 +20,24 @@ class NumaPolicy(StrEnum):
     SOCKET = "socket"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardFacts:
+    """What a host knows about a function of a network card, and Nova writes to the profile of its port.
+
+    ``card_serial_number``: of the card. ``pf_mac_address``, ``vf_num``: for a virtual function, the MAC address of its
+    physical function, and its number there. ``mac_address``: of a physical function. None: not known.
+    """
+
+    card_serial_number: str | None = None
+    pf_mac_address: str | None = None
+    vf_num: int | None = None
+    mac_address: str | None = None
+
+
+#: Facts about a device that is no function of a network card, or of whose card nothing is known.
+NO_CARD = CardFacts()
+
+
 @dataclass(frozen=True, slots=True)
 class PciPool:
     """A pool of equal PCI devices on a host.
@@ -27,6 +45,7 @@ class PciPool:
     ``number``: the pool's key on its host. ``tags``: sorted (name, value) pairs.
     ``addresses``: addresses of all devices of the pool; empty in the scheduler, which only counts devices.
     ``numa_node``: None if the host does not know the node, or if the devices are equally near to all NUMA cells.
+    ``cards``: (address, facts) pairs of the devices that are functions of network cards; empty in the scheduler.
     """
 
     number: int
@@ -38,6 +57,7 @@ class PciPool:
     tags: tuple[tuple[str, str], ...] = ()
     used: int = 0
     addresses: tuple[str, ...] = ()
+    cards: tuple[tuple[str, CardFacts], ...] = ()
 
     @property
     def free(self) -> int:

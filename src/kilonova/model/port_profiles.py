@@ -50,8 +50,22 @@ def needs_devices(profiles: PortProfiles) -> bool:
 def with_devices(profiles: PortProfiles, devices: Mapping[str, GuestDevice]) -> PortProfiles:
     """Return the profiles with the PCI devices of the ports. ``devices``: port id → device."""
     return {
-        port_id: profile
-        if (device := devices.get(port_id)) is None
-        else {**profile, "pci_slot": device.address, "pci_vendor_info": f"{device.vendor_id}:{device.product_id}"}
+        port_id: profile if (device := devices.get(port_id)) is None else {**profile, **_of_device(device)}
         for port_id, profile in profiles.items()
+    }
+
+
+def _of_device(device: GuestDevice) -> dict[str, object]:
+    """Return the keys that describe a device; facts that the host does not know are left out."""
+    card = device.card
+    known: dict[str, object | None] = {
+        "card_serial_number": card.card_serial_number,
+        "pf_mac_address": card.pf_mac_address,
+        "vf_num": card.vf_num,
+        "device_mac_address": card.mac_address,
+    }
+    return {
+        "pci_slot": device.address,
+        "pci_vendor_info": f"{device.vendor_id}:{device.product_id}",
+        **{key: value for key, value in known.items() if value is not None},
     }

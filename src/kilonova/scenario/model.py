@@ -5,7 +5,7 @@ The names of fields contain their units. ``docs/scenarios.md`` describes every f
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from kilonova.model.device_models import trait_of, unsupported
 from kilonova.model.host import Capabilities
 from kilonova.model.host_devices import HostDevices
 from kilonova.model.numa import HostCell, Pages
-from kilonova.model.pci import STANDARD, PciPool
+from kilonova.model.pci import STANDARD, CardFacts, PciPool
 from kilonova.model.provider import Inventory
 
 PROJECTS = ("admin", "demo")
@@ -83,7 +83,11 @@ class SimulatedCell:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedPool:
-    """A pool of ``count`` equal PCI devices. ``numa_node``: number of the devices' NUMA cell, None if unknown."""
+    """A pool of ``count`` equal PCI devices. ``numa_node``: number of the devices' NUMA cell, None if unknown.
+
+    ``card_serial_number``, ``pf_mac_address``: for virtual functions, of their network card and physical function;
+    empty if the host does not know them.
+    """
 
     vendor_id: str
     product_id: str
@@ -91,6 +95,8 @@ class SimulatedPool:
     numa_node: int | None = None
     dev_type: str = STANDARD
     tags: Mapping[str, str] = field(default_factory=dict)
+    card_serial_number: str = ""
+    pf_mac_address: str = ""
 
     def reported(self, number: int) -> PciPool:
         """Return the pool as a hypervisor reports it."""
@@ -99,7 +105,16 @@ class SimulatedPool:
         slots = [(device // 256, device % 256 // 8, device % 8) for device in range(self.count)]
         addresses = tuple(f"{number:04x}:{bus:02x}:{slot:02x}.{function}" for bus, slot, function in slots)
         facts = self.vendor_id, self.product_id, self.count, self.numa_node, self.dev_type, tags
-        return PciPool(number, *facts, addresses=addresses)
+        return PciPool(number, *facts, addresses=addresses, cards=self._cards(addresses))
+
+    def _cards(self, addresses: Sequence[str]) -> tuple[tuple[str, CardFacts], ...]:
+        if not (self.card_serial_number or self.pf_mac_address):
+            return ()
+        serial, mac = self.card_serial_number or None, self.pf_mac_address or None
+        numbered = enumerate(addresses)
+        return tuple(
+            (address, CardFacts(card_serial_number=serial, pf_mac_address=mac, vf_num=vf)) for vf, address in numbered
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Conversion of NUMA cells, PCI pools and their use by servers to JSON data: for rows, change log and decisions."""
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +12,7 @@ from kilonova.db.change_log.changes import LoggedCell, LoggedCellUse, LoggedDevi
 from kilonova.model.cpu_set import cpus_text, parse_cpus
 from kilonova.model.host_devices import DeviceShare, HostDevices
 from kilonova.model.numa import CellShare, HostCell, Pages, Ratios
-from kilonova.model.pci import PciPool
+from kilonova.model.pci import CardFacts, PciPool
 
 
 def as_logged(devices: HostDevices) -> LoggedDevices:
@@ -133,6 +134,14 @@ def read_cell(number: int, facts: Mapping[str, Any], used: Mapping[str, Any]) ->
     )
 
 
+def card_facts(pool: PciPool) -> dict[str, dict[str, Any]]:
+    """Return address → what the host knows about the network card of the device, as JSON data."""
+    return {
+        address: {key: value for key, value in dataclasses.asdict(facts).items() if value is not None}
+        for address, facts in pool.cards
+    }
+
+
 def pool_facts(pool: PciPool) -> dict[str, Any]:
     return {
         "vendor_id": pool.vendor_id,
@@ -154,4 +163,5 @@ def read_pool(number: int, facts: Mapping[str, Any], total: int, used: int) -> P
         tags=tuple(sorted(facts["tags"].items())),
         used=used,
         addresses=tuple(facts.get("addresses", ())),
+        cards=tuple((address, CardFacts(**each)) for address, each in sorted(facts.get("cards", {}).items())),
     )

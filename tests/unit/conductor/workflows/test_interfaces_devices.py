@@ -94,6 +94,27 @@ def test_an_attached_port_gets_a_virtual_function_and_gives_it_back(cloud: Cloud
     assert cloud.used() == 0
 
 
+def test_a_remote_managed_port_names_its_card(cell_of: NewCell) -> None:
+    tags = {"physical_network": "public", "remote_managed": "true"}
+    cards = replace(CARDS, tags=tags, card_serial_number="MT1", pf_mac_address="0c:42:a1:de:cf:7c")
+    cloud = Cloud(cell_of, cards)
+    uuid, first, second = cloud.boot(), cloud.port("remote-managed"), cloud.port("remote-managed")
+    for port in (first, second, cloud.port("direct")):
+        cloud.attach(uuid, port)
+    assert cloud.ports_of(uuid) == (first, second)
+    assert cloud.profile(second) == {
+        "pci_slot": "0000:00:00.1",
+        "pci_vendor_info": "8086:154c",
+        "physical_network": "public",
+        "card_serial_number": "MT1",
+        "pf_mac_address": "0c:42:a1:de:cf:7c",
+        "vf_num": 1,
+    }
+    cloud.cell.detach(uuid, second)
+    cloud.cell.work_off()
+    assert cloud.profile(second) == {}
+
+
 def test_a_port_of_another_physical_network_gets_none(cloud: Cloud) -> None:
     uuid = cloud.boot()
     other = cloud.neutron.make_network("other", v4="10.7.0.0/24")

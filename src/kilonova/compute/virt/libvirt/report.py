@@ -24,7 +24,13 @@ from kilonova.compute.virt.libvirt.host.host_cells import (
 )
 from kilonova.compute.virt.libvirt.host.inventories import cpu_info, inventories_of, supported_instances
 from kilonova.compute.virt.libvirt.host.monitors import CpuMonitor, measures_cpus
-from kilonova.compute.virt.libvirt.host.pci_devices import PciDevice, pools_of, read_device, read_device_specs
+from kilonova.compute.virt.libvirt.host.pci_devices import (
+    PciDevice,
+    pools_of,
+    read_device,
+    read_device_specs,
+    read_mac,
+)
 from kilonova.compute.virt.libvirt.host.probe import probe
 from kilonova.compute.virt.libvirt.host.traits import traits_of
 from kilonova.compute.virt.libvirt.host.virt_type import choose_virt_type
@@ -39,6 +45,8 @@ LOG = logging.getLogger(__name__)
 #: Seconds after which libvirt, QEMU and the hardware are checked for changes.
 _LOOK_AGAIN_S = 60.0
 _ALL_CPUS = -1
+_PCI_DEVICES = libvirt.VIR_CONNECT_LIST_NODE_DEVICES_CAP_PCI_DEV
+_NETWORK_DEVICES = libvirt.VIR_CONNECT_LIST_NODE_DEVICES_CAP_NET
 
 
 class HostReport:
@@ -64,6 +72,7 @@ class HostReport:
         self._known: tuple[tuple[str, int, int], HostCapabilities] | None = None
         self._looked_at = 0.0
         self._devices: dict[str, PciDevice | None] = {}
+        self._known_pools: tuple[PciPool, ...] = ()
 
     def capabilities(self, connection: Any) -> HostCapabilities:
         """Return the capabilities of the host. ``connection``: a ``virConnect``.
@@ -155,14 +164,21 @@ class HostReport:
         return self._monitor.measure(times, connection.getInfo()[3])
 
     def _pools(self, connection: Any) -> tuple[PciPool, ...]:
-        """Return the PCI devices for guests. The description of each device is read once and cached."""
+        """Return the PCI devices for guests. They are described once, and again when a device was added or removed.
+
+        A new virtual function changes the description of its physical function, so all are read again.
+        """
         if not self._device_specs:
             return ()
-        known, self._devices = self._devices, {}
-        for device in connection.listAllDevices(libvirt.VIR_CONNECT_LIST_NODE_DEVICES_CAP_PCI_DEV):
-            name = device.name()
-            self._devices[name] = known[name] if name in known else read_device(device.XMLDesc(0))
-        return pools_of((device for device in self._devices.values() if device is not None), self._device_specs)
+        listed = {each.name(): each for each in connection.listAllDevices(_PCI_DEVICES)}
+        if listed.keys() != self._devices.keys():
+            self._devices = {name: read_device(each.XMLDesc(0)) for name, each in listed.items()}
+            texts = [each.XMLDesc(0) for each in connection.listAllDevices(_NETWORK_DEVICES)]
+            by_name = dict(found for text in texts if (found := read_mac(text)) is not None)
+            known = {name: device for name, device in self._devices.items() if device is not None}
+            macs = {known[name].address: mac for name, mac in by_name.items() if name in known}
+            self._known_pools = pools_of(known.values(), self._device_specs, macs)
+        return self._known_pools
 
 
 def own_address() -> str:

@@ -86,6 +86,9 @@ def describe_vif(vif: Vif, style: CardStyle, settings: LibvirtSettings) -> Nic |
             return _tapped(vif, _macvtap(vif), style, settings)
         case "hw_veb", VnicType.DIRECT:
             return Nic(mac=vif.mac, source=PciSource(_pci_device(vif), _vlan(vif)), model=None, alias=alias_of(vif))
+        case "ovs", VnicType.REMOTE_MANAGED:
+            _require_card(vif)
+            return Nic(mac=vif.mac, source=PciSource(_pci_device(vif)), model=None, alias=alias_of(vif))
         case "hostdev_physical", VnicType.DIRECT_PHYSICAL:
             return replace(_pci_device(vif), alias=alias_of(vif))
         case VifType.BINDING_FAILED, _:
@@ -166,6 +169,29 @@ def _pci_device(vif: Vif) -> HostDevice:
     if found is None:
         raise _refused(vif, f"has no PCI address in its binding profile (pci_slot={shown(slot)})")
     return found
+
+
+def _require_card(vif: Vif) -> None:
+    """Check that a remote-managed port names its virtual function as the computer that manages the card knows it.
+
+    Without these keys nothing plugs the port there, and the guest would have no network. Raises: UnsupportedGuest.
+    """
+    profile = vif.profile
+    number, mac = profile.get("vf_num"), profile.get("pf_mac_address")
+    wrong = next(
+        (
+            key
+            for key, is_right in (
+                ("card_serial_number", bool(profile.get("card_serial_number"))),
+                ("pf_mac_address", isinstance(mac, str) and _MAC.fullmatch(mac) is not None),
+                ("vf_num", isinstance(number, int) and not isinstance(number, bool) and number >= 0),
+            )
+            if not is_right
+        ),
+        None,
+    )
+    if wrong is not None:
+        raise _refused(vif, f"is remote-managed, but its binding profile has no usable {wrong}")
 
 
 def _vlan(vif: Vif) -> int | None:

@@ -2,6 +2,7 @@
 """PCI devices of a host that ``[pci] device_spec`` offers to guests."""
 
 import json
+import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,8 +12,9 @@ from xml.etree import ElementTree as ET
 import re2  # type: ignore[import-untyped]
 
 from kilonova.errors import ConfigurationError
-from kilonova.model.pci import PF, STANDARD, VF, PciPool
+from kilonova.model.pci import PF, STANDARD, VF, CardFacts, PciPool
 
+LOG = logging.getLogger(__name__)
 _OPTION = "[pci] device_spec"
 _ID = re.compile(r"(0x)?[0-9a-f]{4}|\*", re.IGNORECASE)
 _FIELD = re.compile(r"[0-9a-f]{1,4}|\*|", re.IGNORECASE)
@@ -21,13 +23,19 @@ _PARTS = {"domain": 4, "bus": 2, "slot": 2, "function": 1}
 _MATCHING = frozenset({"vendor_id", "product_id", "address"})
 _NO_TAGS = _MATCHING | {"resource_class", "traits"}
 _SWITCHES = frozenset({"live_migratable", "managed", "one_time_use", "remote_managed", "trusted"})
+_REMOTE = "remote_managed"
 _TRUE = frozenset({"1", "t", "true", "on", "y", "yes"})
 _BRIDGES = "0x06"
+NO_MACS: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class PciDevice:
-    """A function of a PCI device. ``physical``: for a virtual function, the address of its physical function."""
+    """A function of a PCI device.
+
+    ``physical``: for a virtual function, the address of its physical function. ``virtual``: for a physical function,
+    the addresses of its virtual functions by their numbers. ``serial``: serial number in the vital product data.
+    """
 
     address: str
     vendor_id: str
@@ -35,6 +43,8 @@ class PciDevice:
     dev_type: str = STANDARD
     numa_node: int | None = None
     physical: str | None = None
+    virtual: tuple[str, ...] = ()
+    serial: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +60,11 @@ class DeviceSpec:
     address: tuple[Any, ...] = ()
     is_exact: bool = False
     tags: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def is_remote_managed(self) -> bool:
+        """Whether the devices are virtual functions of cards that another computer manages."""
+        return (_REMOTE, "true") in self.tags
 
     def matches(self, device: PciDevice) -> bool:
         if self.vendor_id not in {"*", device.vendor_id} or self.product_id not in {"*", device.product_id}:
@@ -87,35 +102,99 @@ def read_device(text: str) -> PciDevice | None:
     node = -1 if numa is None else int(numa.get("node", -1))
     physical = pci.find("capability[@type='phys_function']/address")
     dev_type = STANDARD
+    functions = pci.find("capability[@type='virt_functions']")
     if physical is not None:
         dev_type = VF
-    elif pci.find("capability[@type='virt_functions']") is not None:
+    elif functions is not None:
         dev_type = PF
+    serial = pci.findtext("capability[@type='vpd']/fields/serial_number", "").strip()
     return PciDevice(
         address=_address(*(int(pci.findtext(part, "0")) for part in _PARTS)),
         vendor_id="" if vendor is None else vendor.get("id", "")[2:].lower(),
         product_id="" if product is None else product.get("id", "")[2:].lower(),
         dev_type=dev_type,
         numa_node=None if node < 0 else node,
-        physical=None if physical is None else _address(*(int(physical.get(part, "0"), 16) for part in _PARTS)),
+        physical=None if physical is None else _address_in(physical),
+        virtual=() if functions is None else tuple(map(_address_in, functions.iterfind("address"))),
+        serial=serial or None,
     )
 
 
-def pools_of(devices: Iterable[PciDevice], specs: Sequence[DeviceSpec]) -> tuple[PciPool, ...]:
+def read_mac(text: str) -> tuple[str, str] | None:
+    """Parse libvirt's XML of a network device: return the name of its PCI device, and its MAC address; None without."""
+    device = ET.fromstring(text)  # noqa: S314 - the XML is from libvirtd
+    mac = device.findtext("capability[@type='net']/address", "").strip().lower()
+    parent = device.findtext("parent", "").strip()
+    return (parent, mac) if parent and mac else None
+
+
+def pools_of(
+    devices: Iterable[PciDevice], specs: Sequence[DeviceSpec], macs: Mapping[str, str] = NO_MACS
+) -> tuple[PciPool, ...]:
     """Return the devices for guests, with equal devices grouped in pools.
 
-    The first entry of ``specs`` that matches a device applies to this device.
+    The first entry of ``specs`` that matches a device applies to this device. ``macs``: address of a PCI device → MAC
+    address of its network device. Remote-managed devices must be virtual functions of a card with a serial number, by
+    which the network service finds the computer that manages the card; others are left out.
     """
+    devices = tuple(devices)
+    facts = _card_facts(devices, macs)
     found: dict[tuple[Any, ...], list[str]] = {}
     for device in devices:
         spec = next((spec for spec in specs if spec.matches(device)), None)
+        if spec is not None and spec.is_remote_managed and not _is_manageable(device, facts):
+            continue
         if spec is not None:
             alike = device.vendor_id, device.product_id, device.numa_node, device.dev_type, spec.tags
             found.setdefault(alike, []).append(device.address)
     return tuple(
-        PciPool(number, vendor, product, len(addresses), node, dev_type, tags, addresses=tuple(sorted(addresses)))
+        PciPool(
+            number,
+            vendor,
+            product,
+            len(addresses),
+            node,
+            dev_type,
+            tags,
+            addresses=tuple(sorted(addresses)),
+            cards=tuple((address, facts[address]) for address in sorted(addresses) if address in facts),
+        )
         for number, ((vendor, product, node, dev_type, tags), addresses) in enumerate(sorted(found.items(), key=repr))
     )
+
+
+def _card_facts(devices: Iterable[PciDevice], macs: Mapping[str, str]) -> dict[str, CardFacts]:
+    """Return what is known about the functions of network cards: physical functions, and their virtual functions."""
+    at = {device.address: device for device in devices}
+    found: dict[str, CardFacts] = {}
+    for device in at.values():
+        card = at.get(device.physical or "")
+        if device.dev_type == PF and device.address in macs:
+            found[device.address] = CardFacts(card_serial_number=device.serial, mac_address=macs[device.address])
+        elif device.physical is not None:
+            numbers = () if card is None else card.virtual
+            facts = CardFacts(
+                card_serial_number=device.serial or (None if card is None else card.serial),
+                pf_mac_address=macs.get(device.physical),
+                vf_num=numbers.index(device.address) if device.address in numbers else None,
+            )
+            if facts != CardFacts():
+                found[device.address] = facts
+    return found
+
+
+def _is_manageable(device: PciDevice, facts: Mapping[str, CardFacts]) -> bool:
+    """Tell whether a remote-managed device can be used. A device that cannot be used is logged."""
+    card = facts.get(device.address)
+    if device.dev_type == VF and card is not None and card.card_serial_number is not None:
+        return True
+    why = "is no virtual function" if device.dev_type != VF else "belongs to a card without a serial number"
+    LOG.warning("Device %s is not offered to guests as a remote-managed device: it %s", device.address, why)
+    return False
+
+
+def _address_in(element: ET.Element) -> str:
+    return _address(*(int(element.get(part, "0"), 16) for part in _PARTS))
 
 
 def _address(domain: int, bus: int, slot: int, function: int) -> str:
@@ -135,8 +214,6 @@ def _spec(text: str, given: Mapping[str, Any]) -> DeviceSpec:
             tags[name] = "true" if str(value).strip().lower() in _TRUE else "false"
         elif name not in _NO_TAGS:
             tags[name] = str(value)
-    if tags.get("remote_managed") == "true":
-        raise _wrong(text, "remote_managed devices are not supported")
     address, is_exact = _address_of(text, given.get("address"))
     short = {name: value.removeprefix("0x") for name, value in ids.items()}
     return DeviceSpec(short["vendor_id"], short["product_id"], address, is_exact, tuple(sorted(tags.items())))

@@ -32,6 +32,8 @@ _SINGLE: Mapping[tuple[str, str], str] = {
     ("hw_tpm_version", "2.0"): "COMPUTE_SECURITY_TPM_2_0",
     ("os_secure_boot", "required"): "COMPUTE_SECURITY_UEFI_SECURE_BOOT",
 }
+#: First libvirt that reports the serial numbers of network cards, by which remote-managed ports are bound.
+_READS_SERIAL_NUMBERS = 7_009_000
 #: Disk formats of images from which this driver creates guests.
 IMAGE_TYPES = ("ami", "iso", "qcow2", "raw", "vdi", "vhd", "vhdx", "vmdk")
 
@@ -45,6 +47,8 @@ def traits_of(
     found |= {f"COMPUTE_IMAGE_TYPE_{name.upper()}" for name in IMAGE_TYPES if name not in excluded}
     found |= cpu_traits(host.architecture, host.guest_features)
     found |= {f"HW_ARCH_{host.architecture.upper()}", "COMPUTE_NET_ATTACH_INTERFACE", "COMPUTE_NET_VIRTIO_PACKED"}
+    if host.libvirt_version >= _READS_SERIAL_NUMBERS:
+        found.add("COMPUTE_REMOTE_MANAGED_PORTS")
     if any(len(cpu.siblings) > 1 for cell in host.cells for cpu in cell.cpus) or host.cpu.threads > 1:
         found.add("HW_CPU_HYPERTHREADING")
     if any(cpu.socket is not None for cell in host.cells for cpu in cell.cpus):

@@ -33,6 +33,10 @@ SRIOV = {"vif_type": "hw_veb", "vnic_type": "direct", "profile": {"pci_slot": "0
 WHOLE = {"vif_type": "hostdev_physical", "vnic_type": "direct-physical", "profile": {"pci_slot": "0000:82:00.0"}}
 
 
+REMOTE_FACTS = {"card_serial_number": "MT2113X00000", "pf_mac_address": "0c:42:a1:de:cf:7c", "vf_num": 3}
+REMOTE = {"vnic_type": "remote-managed", "profile": {"pci_slot": "0000:81:00.1", **REMOTE_FACTS}}
+
+
 def vif(**fields: Any) -> Vif:
     network = VifNetwork(id=NETWORK, label="private", mtu=fields.pop("mtu", 1442), bridge=fields.pop("bridge", None))
     return Vif(**{"port_id": PORT, "mac": "fa:16:3e:00:00:01", "network": network, "vif_type": "ovs", **fields})
@@ -48,6 +52,30 @@ def refusal(**fields: Any) -> str:
     with pytest.raises(UnsupportedGuest) as refused:
         describe_vif(vif(**fields), CardStyle(), LIBVIRT)
     return refused.value.message
+
+
+def test_a_remote_managed_port_is_its_virtual_function() -> None:
+    device = HostDevice(0, 0x81, 0, 1)
+    assert nic(**REMOTE) == Nic(mac="fa:16:3e:00:00:01", source=PciSource(device), model=None, alias=f"ua-{PORT}")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("card_serial_number", None),
+        ("card_serial_number", ""),
+        ("pf_mac_address", None),
+        ("pf_mac_address", "01:02"),
+        ("pf_mac_address", 7),
+        ("vf_num", None),
+        ("vf_num", -1),
+        ("vf_num", True),
+        ("vf_num", "3"),
+        ("pci_slot", None),
+    ],
+)
+def test_a_remote_managed_port_without_its_card(key: str, value: Any) -> None:
+    assert key in refusal(**{**REMOTE, "profile": {**REMOTE["profile"], key: value}})
 
 
 def test_a_port_of_open_vswitch() -> None:
@@ -163,7 +191,7 @@ _VALUES = st.one_of(_TEXT, st.integers(), st.booleans(), st.none(), st.lists(_TE
 _KEYS = st.sampled_from(["bridge_name", "datapath_type", "macvtap_source", "macvtap_mode", "vlan", "pci_slot"])
 _DETAILS = st.dictionaries(_KEYS, _VALUES, max_size=4)
 _TYPES = st.sampled_from(["ovs", "bridge", "macvtap", "hw_veb", "hostdev_physical"])
-_VNICS = st.sampled_from(["normal", "direct", "macvtap", "direct-physical"])
+_VNICS = st.sampled_from(["normal", "direct", "macvtap", "direct-physical", "remote-managed"])
 
 
 def outcome(port: Vif) -> Domain | str:

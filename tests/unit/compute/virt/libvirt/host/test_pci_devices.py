@@ -2,13 +2,20 @@
 """Which PCI devices of a host guests may have."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from kilonova.compute.virt.libvirt.host.pci_devices import PciDevice, pools_of, read_device, read_device_specs
+from kilonova.compute.virt.libvirt.host.pci_devices import (
+    PciDevice,
+    pools_of,
+    read_device,
+    read_device_specs,
+    read_mac,
+)
 from kilonova.errors import ConfigurationError
-from kilonova.model.pci import PF, STANDARD, VF, PciPool
+from kilonova.model.pci import PF, STANDARD, VF, CardFacts, PciPool
 
 _GPU = PciDevice("0000:3b:00.0", "10de", "1db4", STANDARD, 0)
 _NIC = PciDevice("0000:81:00.1", "8086", "1572", PF, 1)
@@ -80,13 +87,41 @@ def test_alike_devices_are_a_pool_with_the_tags_of_the_first_spec_that_matches()
         ('{"address": "0:0:0:0:0.0"}', "0000:0a:00.1"),
         ('{"address": {"bus": "["}}', "regular expression"),
         ('{"address": {"device": "1"}}', "domain, bus, slot, function"),
-        ('{"address": "*:*:*.*", "remote_managed": "true"}', "remote_managed devices"),
     ],
 )
 def test_a_spec_that_cannot_be_read_is_refused(text: str, said: str) -> None:
     with pytest.raises(ConfigurationError, match=r"\[pci\] device_spec") as raised:
         read_device_specs([text])
     assert said in raised.value.message
+
+
+_CARD = replace(_NIC, virtual=("0000:81:0a.2", "0000:81:0a.3"), serial="MT2113X00000")
+_MACS = {"0000:81:00.1": "0c:42:a1:de:cf:7c"}
+
+
+def test_functions_of_network_cards_have_the_facts_of_their_card() -> None:
+    pools = pools_of([_CARD, _PORT, _OTHER_PORT, _GPU], read_device_specs(["{}"]), _MACS)
+    assert dict(pair for pool in pools for pair in pool.cards) == {
+        _NIC.address: CardFacts(card_serial_number="MT2113X00000", mac_address="0c:42:a1:de:cf:7c"),
+        _PORT.address: CardFacts(card_serial_number="MT2113X00000", pf_mac_address="0c:42:a1:de:cf:7c", vf_num=1),
+    }
+
+
+def test_remote_managed_devices_are_virtual_functions_of_cards_with_a_serial_number(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    specs = read_device_specs(['{"vendor_id": "8086", "remote_managed": "yes", "physical_network": "public"}'])
+    (pool,) = pools_of([_CARD, _PORT, _OTHER_PORT, _GPU], specs, _MACS)
+    assert (pool.addresses, dict(pool.tags)["remote_managed"]) == ((_PORT.address,), "true")
+    assert f"Device {_NIC.address} is not offered" in caplog.text
+    assert f"Device {_OTHER_PORT.address} is not offered" in caplog.text
+
+
+def test_network_devices_as_libvirt_describes_them() -> None:
+    text = "<device><name>n</name><parent>pci_0000_81_00_1</parent><capability type='net'>{}</capability></device>"
+    assert read_mac(text.format("<address>0C:42:A1:DE:CF:7C</address>")) == ("pci_0000_81_00_1", "0c:42:a1:de:cf:7c")
+    assert read_mac(text.format("")) is None
+    assert read_mac("<device><name>lo</name><capability type='net'><address>00</address></capability></device>") is None
 
 
 _XML = """<device><name>pci_0000_81_0a_3</name><capability type='pci'><class>{kind}</class><domain>0</domain>
@@ -100,6 +135,13 @@ _XML = """<device><name>pci_0000_81_0a_3</name><capability type='pci'><class>{ki
         ("", PciDevice("0000:81:0a.3", "8086", "154c")),
         ("<numa node='1'/>", PciDevice("0000:81:0a.3", "8086", "154c", STANDARD, 1)),
         ("<capability type='virt_functions' maxCount='7'/>", PciDevice("0000:81:0a.3", "8086", "154c", PF)),
+        (
+            """<capability type='virt_functions' maxCount='7'>
+            <address domain='0x0000' bus='0x81' slot='0x0b' function='0x0'/>
+            <address domain='0x0000' bus='0x81' slot='0x0a' function='0x7'/></capability>
+            <capability type='vpd'><fields><serial_number>MT1</serial_number></fields></capability>""",
+            PciDevice("0000:81:0a.3", "8086", "154c", PF, virtual=("0000:81:0b.0", "0000:81:0a.7"), serial="MT1"),
+        ),
         (
             "<capability type='phys_function'>{address}</capability>".format(
                 address="<address domain='0x0000' bus='0x81' slot='0x00' function='0x1'/>"
