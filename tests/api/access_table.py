@@ -340,6 +340,7 @@ PLACEMENT: Mapping[str, Access] = {
 OPERATOR: Mapping[str, Access] = {
     "operator POST /v1/capacity": anywhere(ADMIN, {}),
     "operator GET /v1/decisions/{name}": anywhere(ADMIN),
+    "operator POST /v1/drain": anywhere(ADMIN, {"hosts": ["node1"]}),
     "operator POST /v1/explain": anywhere(ADMIN, {"flavor": {"vcpus": 1, "ram": 1}}),
     "operator GET /v1/health": anywhere(ADMIN),
     "operator GET /v1/hosts": anywhere(ADMIN),

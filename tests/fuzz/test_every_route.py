@@ -146,6 +146,7 @@ _FLAVOR = {"name": "taken", "ram": 1, "vcpus": 1, "disk": 0, "id": "taken"}
 _RIGHT_FOR = {
     ("POST", "/flavors"): ({"flavor": _FLAVOR},),
     ("POST", "/v1/capacity"): ({"flavors": ["1", {"name": "big", **_INLINE}], "image": IMAGE, "group": "@group"}, {}),
+    ("POST", "/v1/drain"): ({"hosts": ["node1"], "how": "live", "limits": {"per_host": 1, "gib_per_host": 2.5}},),
     ("POST", "/v1/explain"): (_QUESTION, {"flavor": _INLINE, "image": {"properties": {"a": "b"}}, "group": "@group"}),
     ("PUT", "/resource_providers/{uuid}/inventories"): (_INVENTORIES,),
     ("PUT", "/allocations/{consumer_uuid}"): (_CLAIM,),

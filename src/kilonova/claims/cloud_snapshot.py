@@ -6,12 +6,13 @@ loaded in the read transaction, too.
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from sqlalchemy.engine import Connection
 
 from kilonova.db import mirror_source, placed_servers
-from kilonova.db.database import Database
 from kilonova.db.placed_servers import PlacedRow
 from kilonova.errors import InvalidRequest
 from kilonova.mirror.mirror import Mirror, MirrorCopy
@@ -33,6 +34,13 @@ _TRIES = 20
 _MIB_PER_GIB = 1024
 
 
+class Readable(Protocol):
+    """The database, or a request's access to it."""
+
+    def read(self) -> AbstractContextManager[Connection]:
+        """Open a read transaction, which sees one snapshot."""
+
+
 @dataclass(frozen=True, slots=True)
 class CloudSnapshot:
     """A cloud to plan with, after commit ``seq``."""
@@ -42,28 +50,27 @@ class CloudSnapshot:
 
 
 def cloud_snapshot(
-    database: Database,
+    database: Readable,
     mirror: Mirror,
     engine: Engine,
     *,
     on_hosts: Collection[str] | None = None,
     aliases: Mapping[str, Alias] | None = None,
-    patient: bool = False,
 ) -> CloudSnapshot:
     """Return the present cloud. The caller must not hold the mirror's lock.
 
     ``on_hosts``: load only the servers of these service hosts, and all members of their server groups; None: load all
-    servers. ``aliases``: the configured PCI aliases. ``patient``: whether the reads have no time limit.
+    servers. ``aliases``: the configured PCI aliases.
     Raises: Unavailable, DeadlineExceeded, ClientGone.
     """
     for _ in range(_TRIES):
-        with database.read(patient=patient) as connection:
+        with database.read() as connection:
             seq = mirror_source.seq_in(connection)
             mirror.catch_up()
             copy = mirror.copy()
             if copy.seq == seq:
                 return _snapshot(connection, copy, engine, on_hosts, aliases or {})
-    with database.read(patient=patient) as connection:
+    with database.read() as connection:
         loaded = mirror_source.loaded_in(connection)
         mirror.catch_up()
         past = Mirror.of(loaded.changes, loaded.seq, now=mirror.clock())

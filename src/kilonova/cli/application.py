@@ -35,6 +35,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "explain": "kilonova.cli.commands.explain:explain",
         "whatif": "kilonova.cli.commands.whatif:whatif",
         "capacity": "kilonova.cli.commands.capacity:capacity",
+        "drain": "kilonova.cli.commands.drain:drain",
         "audit": "kilonova.cli.commands.audit:app",
     },
     "Look after a cloud": {

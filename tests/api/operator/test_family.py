@@ -15,6 +15,7 @@ ROUTES = [(method, path) for each in RESOURCES for path, methods in each.ROUTES.
 ANYTHING = {"uuid": new_uuid(), "host": "node1", "name": "req-1", "server_id": new_uuid()}
 BODIES: Mapping[tuple[str, str], object] = {
     ("POST", "/v1/capacity"): {},
+    ("POST", "/v1/drain"): {"hosts": ["node1"]},
     ("POST", "/v1/explain"): {"flavor": {"vcpus": 1, "ram": 1}},
     ("POST", "/v1/stray-ports/remove"): {"remove": {"port": new_uuid()}},
     ("POST", "/v1/strays/remove"): {"remove": {"host": "node1", "guest": new_uuid()}},

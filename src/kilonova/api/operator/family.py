@@ -10,6 +10,7 @@ from kilonova.api.nova_style import NovaStyle, read_json
 from kilonova.api.operator import (
     capacity,
     decisions,
+    drain,
     explain,
     health,
     hosts,
@@ -28,6 +29,7 @@ VERSION = Version(1, 0)
 RESOURCES = (
     capacity,
     decisions,
+    drain,
     explain,
     health,
     hosts,

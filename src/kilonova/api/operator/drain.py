@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""POST /operator/v1/drain: the moves that empty hosts, in waves, and the servers that must stay. Nothing is moved."""
+
+import time
+
+from kilonova import deadline
+from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, changes_nothing
+from kilonova.api.operator.bodies.plans import AskedDrain
+from kilonova.api.operator.plan_views import plan_view
+from kilonova.api.operator.schemas import plans as schemas
+from kilonova.api.operator.schemas.parameters import NO_QUERY
+from kilonova.api.policy import ADMIN, rule
+from kilonova.api.typed_body import read_typed
+from kilonova.api.validation import invalid_field
+from kilonova.claims.cloud_snapshot import CloudSnapshot, cloud_snapshot
+from kilonova.db import aggregates, services
+from kilonova.deadline import Deadline, nobody_left
+from kilonova.planning.drain import DrainRequest, drain
+from kilonova.planning.near_misses import near_misses
+from kilonova.scheduler.devices.pci_request import read_aliases
+
+RULES = (rule("kilonova:drain", ADMIN, "Plan the moves that empty hosts", ("POST", "/operator/v1/drain")),)
+_MOST_SECONDS = 60.0
+
+
+def plan_drain(ctx: Context, request: Request) -> Reply:
+    """POST /v1/drain.  Errors: 400 naming the field, also for an unknown host or aggregate."""
+    ctx.authorize("kilonova:drain")
+    body = read_typed(AskedDrain, request.body)
+    asked = DrainRequest(_hosts(ctx, body), body.how, body.limits.limits, body.locked)
+    with deadline.running(Deadline(time.monotonic() + _seconds(ctx), nobody_left)):
+        # Servers of other hosts are loaded only if some of them may have to make room.
+        taken = _snapshot(ctx, asked.hosts)
+        plan = drain(taken.cloud, asked, deadline.check)
+        if any(stay.request is not None for stay in plan.stays):
+            taken = _snapshot(ctx, None)
+            plan = drain(taken.cloud, asked, deadline.check)
+        misses = near_misses(taken.cloud, plan)
+    return Reply(200, {"seq": taken.seq, **plan_view(taken.cloud, plan, misses)})
+
+
+def _snapshot(ctx: Context, on_hosts: frozenset[str] | None) -> CloudSnapshot:
+    backend = ctx.backend
+    aliases = read_aliases(backend.settings.scheduler.pci_alias)
+    return cloud_snapshot(ctx, backend.mirror, backend.engine, on_hosts=on_hosts, aliases=aliases)
+
+
+def _seconds(ctx: Context) -> float:
+    timeout_s = ctx.backend.settings.api.request_timeout_s
+    return _MOST_SECONDS if timeout_s is None else min(timeout_s, _MOST_SECONDS)
+
+
+def _hosts(ctx: Context, body: AskedDrain) -> frozenset[str]:
+    """Return the service hosts to drain, as they are stored. Raises: InvalidRequest."""
+    found: set[str] = set()
+    with ctx.read() as connection:
+        for number, name in enumerate(body.hosts):
+            service = services.find_by_host(connection, name)
+            if service is None:
+                raise invalid_field(f"hosts[{number}]", f"Compute host {name} could not be found.")
+            found.add(service.host)
+        if body.aggregate is not None:
+            every = aggregates.list_all(connection)
+            members = [each for each in every if body.aggregate in {each.name, str(each.id)}]
+            if not members:
+                raise invalid_field("aggregate", f"Aggregate {body.aggregate} could not be found.")
+            found.update(members[0].hosts)
+    if not found:
+        raise invalid_field("hosts", "Name at least one host, or an aggregate with hosts.")
+    return frozenset(found)
+
+
+ROUTES: Routes = {
+    "/v1/drain": {"POST": Endpoint(plan_drain, body=schemas.DRAIN, query=NO_QUERY, reads=changes_nothing)}
+}

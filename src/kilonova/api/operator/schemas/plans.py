@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Schemas of the bodies of requests for plans."""
+
+from kilonova.api.schemas.types import JSONDict
+from kilonova.api.validation import Schemas
+
+MOST_HOSTS = 1_000
+_NAME: JSONDict = {"type": "string", "minLength": 1, "maxLength": 255}
+_COUNT: JSONDict = {"type": ["integer", "null"], "minimum": 1, "maximum": 1_000_000}
+_GIB: JSONDict = {"type": ["number", "null"], "exclusiveMinimum": 0, "maximum": 1e12}
+LIMITS: JSONDict = {
+    "type": "object",
+    "properties": {"per_host": _COUNT, "per_wave": _COUNT, "gib_per_host": _GIB},
+    "additionalProperties": False,
+}
+DRAIN = Schemas(
+    {
+        (1, 0): {
+            "type": "object",
+            "properties": {
+                "hosts": {"type": "array", "items": _NAME, "minItems": 1, "maxItems": MOST_HOSTS},
+                "aggregate": _NAME,
+                "how": {"type": "string", "enum": ["live", "cold", "either"]},
+                "limits": LIMITS,
+                "locked": {"type": "boolean"},
+            },
+            "additionalProperties": False,
+        }
+    }
+)

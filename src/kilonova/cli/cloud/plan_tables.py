@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans of moves as tables."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from kilonova.cli.cloud.printing import counted, output_console, plain_table
+
+
+def print_plan(found: Mapping[str, Any]) -> None:
+    """Print the moves and stays of a plan, and its totals."""
+    console = output_console()
+    if found["moves"]:
+        console.print(moves_table(found))
+        console.print()
+    if found["stays"]:
+        console.print(stays_table(found))
+        console.print()
+    console.print(Text(totals_text(found), style="dim"))
+
+
+def totals_text(found: Mapping[str, Any]) -> str:
+    moves = f"{counted(len(found['moves']), 'move')} in {counted(found['waves'], 'wave')}, {found['gib']:g} GiB"
+    return f"{moves}, after change {found['seq']} of the cloud. Nothing was moved."
+
+
+def moves_table(found: Mapping[str, Any]) -> Table:
+    """Return a row for each move."""
+    table = plain_table()
+    for name in ("Wave", "Server", "From", "To", "Kind"):
+        table.add_column(name, overflow="fold")
+    table.add_column("GiB", justify="right")
+    for move in found["moves"]:
+        kind = "live" if move["live"] else "cold"
+        cells = (str(move["wave"]), server_text(move), move["from"], move["to"], kind, f"{move['gib']:g}")
+        table.add_row(*map(Text, cells))
+    return table
+
+
+def stays_table(found: Mapping[str, Any]) -> Table:
+    """Return a row for each server that stays: the reason, the rules that refuse it, and the smallest change."""
+    table = plain_table()
+    table.add_column("Stays", overflow="fold")
+    table.add_column("Host", overflow="fold")
+    table.add_column("Reason", overflow="fold", ratio=1)
+    for stay in found["stays"]:
+        lines = [stay["reason"]]
+        lines += [f"{each['rule']}: {counted(each['hosts'], 'host')}, {each['reason']}" for each in stay["rules"]]
+        for miss in stay["nearest_miss"]:
+            lines.append("It would move if " + "; ".join(change["text"] for change in miss["changes"]))
+        table.add_row(Text(server_text(stay)), Text(stay["host"]), Text("\n".join(lines), style="yellow"))
+    return table
+
+
+def server_text(found: Mapping[str, Any]) -> str:
+    return f"{found['server']} ({found['name']})" if found["name"] else str(found["server"])

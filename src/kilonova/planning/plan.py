@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans: moves of servers in waves, and the servers that stay.
+
+All moves of a wave may run at the same time and in any order. A wave begins when all moves of the previous one have
+ended and have freed their sources.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kilonova.model.request_spec import RequestSpec
+from kilonova.model.server_migration import MoveKind
+from kilonova.planning.cloud import Cloud
+from kilonova.planning.planned_server import PlannedServer
+
+
+class How(StrEnum):
+    """The kinds of moves that a plan may contain. ``EITHER``: a live migration where it is possible."""
+
+    LIVE = "live"
+    COLD = "cold"
+    EITHER = "either"
+
+    @property
+    def kinds(self) -> tuple[MoveKind, ...]:
+        return _KINDS[self]
+
+
+_KINDS: Mapping[How, tuple[MoveKind, ...]] = {
+    How.LIVE: (MoveKind.LIVE_MIGRATE,),
+    How.COLD: (MoveKind.COLD_MIGRATE,),
+    How.EITHER: (MoveKind.LIVE_MIGRATE, MoveKind.COLD_MIGRATE),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of each wave; None for no limit.
+
+    ``per_host``: number of moves from or to one service host. ``per_wave``: number of moves. ``gib_per_host``: GiB that
+    moves copy from or to one service host; a larger single move is allowed.
+    """
+
+    per_host: int | None = None
+    per_wave: int | None = None
+    gib_per_host: float | None = None
+
+
+NO_LIMITS = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedMove:
+    """A move. ``source``, ``row``: rows of the two hosts. ``wave``: number of its wave, from 0."""
+
+    server: PlannedServer
+    source: int
+    row: int
+    kind: MoveKind
+    wave: int = 0
+
+    @property
+    def gib(self) -> float:
+        return self.server.copied_gib(self.kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Stay:
+    """A server that stays on its host, with the reason.
+
+    ``rules``: (rule, reason, hosts that the rule rejects first) of the scheduler's refusal. ``request``: the refused
+    request of a move; None if the server cannot be moved at all.
+    """
+
+    server: PlannedServer
+    reason: str
+    rules: tuple[tuple[str, str, int], ...] = ()
+    request: RequestSpec | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Moves in the order of their waves, and the servers that stay although they should leave."""
+
+    moves: tuple[PlannedMove, ...]
+    stays: tuple[Stay, ...] = ()
+
+    @property
+    def waves(self) -> int:
+        return self.moves[-1].wave + 1 if self.moves else 0
+
+    @property
+    def gib(self) -> float:
+        return sum(move.gib for move in self.moves)
+
+
+NO_ROOM = "no host can take the server"
+
+
+def possible_kinds(server: PlannedServer, how: How, *, locked_too: bool) -> tuple[MoveKind, ...] | Stay:
+    """Return the kinds of moves that a server allows, best first, or why it stays."""
+    if server.locked and not locked_too:
+        return Stay(server, "the server is locked")
+    kinds = tuple(kind for kind in how.kinds if kind not in server.hindrances)
+    if kinds:
+        return kinds
+    return Stay(server, "; ".join(dict.fromkeys(server.hindrances[kind] for kind in how.kinds)))
+
+
+def refusal(cloud: Cloud, server: PlannedServer, kinds: Collection[MoveKind], leaving: Collection[str]) -> Stay:
+    """Return why no host can take a server now. Raises: RuleFailed."""
+    kind = next(iter(kinds))
+    decision = cloud.decide(server, kind, leaving=leaving, limit=1)
+    rules = tuple((step.rule, step.reason, step.removed) for step in decision.steps if step.removed)
+    request = cloud.request(server, kind, leaving=leaving)
+    group = request.group
+    here = cloud.hosts.hosts[cloud.held(server).row]  # type: ignore[union-attr]
+    if group is not None and group.policy == "affinity" and group.hosts.get(here):
+        reason = (
+            f"its server group {group.uuid} has the policy affinity and {group.hosts[here]} more members on the host, "
+            "and servers are moved one by one"
+        )
+        return Stay(server, reason, rules, request)
+    if decision.survivors:
+        return Stay(server, "its NUMA cells or PCI devices fit on no host", rules, request)
+    return Stay(server, NO_ROOM, rules, request)
