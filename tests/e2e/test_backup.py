@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Backup of a running cloud and its restore in another folder: servers, tokens, images, passwords."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from support.stock_cloud import StockCloud
 from support.supervisor import Supervisor
 from support.waiting import wait_until
 
@@ -22,11 +21,6 @@ def clouds(tmp_path: Path) -> Iterator[tuple[Supervisor, Supervisor]]:
     for each in pair:
         if hasattr(each, "process"):
             each.stop()
-
-
-def kilonova(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "kilonova", *words]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
 def compute(cloud: Supervisor) -> str:
@@ -49,13 +43,13 @@ def test_a_saved_cloud_comes_back_in_another_folder(clouds: tuple[Supervisor, Su
         return session.get(f"{compute(cloud)}/servers/{server['id']}").json()["server"]
 
     wait_until(lambda: shown(first)["status"] == "ACTIVE", "the server to be active", at_most_s=60)
-    saved = kilonova("backup", str(tmp_path / "saved"), "--data", str(first.folder))
+    saved = StockCloud(first).kilonova("backup", str(tmp_path / "saved"))
     assert saved.returncode == 0, saved.stderr
     assert shown(first)["status"] == "ACTIVE"
     first.stop()
     assert not [path for path in first.folder.rglob("*.db-wal") if path.stat().st_size]
 
-    restored = kilonova("restore", str(tmp_path / "saved"), "--data", str(second.folder))
+    restored = StockCloud(second).kilonova("restore", str(tmp_path / "saved"))
     assert restored.returncode == 0, restored.stderr
     second.start().until_ready()
     assert shown(second)["status"] == "ACTIVE"  # authenticated by the token issued before the backup

@@ -23,6 +23,7 @@ import yaml
 from kilonova.bundled_services.free_ports import free_ports
 from kilonova.cli.up import tiny_image
 from support.samples import sampled
+from support.stock_cloud import StockCloud
 from support.supervisor import Supervisor
 from support.waiting import wait_until
 
@@ -62,20 +63,14 @@ def test_the_stock_client_gets_a_token_and_makes_an_image(cloud: Supervisor, tmp
     disk = tmp_path / "disk.raw"
     disk.write_bytes(os.urandom(100_000))
     environment = {**os.environ, "OS_CLIENT_CONFIG_FILE": str(cloud.folder / "clouds.yaml"), "OS_CLOUD": "kilonova"}
-
-    def openstack(*words: str) -> str:
-        client = Path(sys.executable).with_name("openstack")
-        return subprocess.run(
-            [str(client), *words], env=environment, check=True, capture_output=True, text=True, timeout=60
-        ).stdout
-
-    assert openstack("token", "issue", "-f", "value", "-c", "id").strip()
-    made = openstack(
-        "image", "create", "--file", str(disk), "--disk-format", "raw", "disk", "-f", "value", "-c", "status"
-    )
-    assert "active" in made
-    assert openstack("image", "list", "-f", "value", "-c", "Name").split() == ["disk", "tiny"]
-    openstack("image", "save", "disk", "--file", str(tmp_path / "back.raw"))
+    client = [str(Path(sys.executable).with_name("openstack")), "token", "issue", "-f", "value", "-c", "id"]
+    issued = subprocess.run(client, env=environment, check=True, capture_output=True, text=True, timeout=60)
+    assert issued.stdout.strip()
+    stock = StockCloud(cloud)
+    upload = ("image", "create", "--file", str(disk), "--disk-format", "raw", "disk")
+    assert "active" in stock.do(*upload, "-f", "value", "-c", "status")
+    assert stock.do("image", "list", "-f", "value", "-c", "Name").split() == ["disk", "tiny"]
+    stock.do("image", "save", "disk", "--file", str(tmp_path / "back.raw"))
     assert (tmp_path / "back.raw").read_bytes() == disk.read_bytes()
 
 

@@ -3,14 +3,13 @@
 
 import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from support.stock_cloud import StockCloud
 from support.supervisor import Supervisor
 from support.waiting import wait_until
 from support.world import guests_on_disk
@@ -27,13 +26,8 @@ def cloud(tmp_path: Path) -> Iterator[Supervisor]:
         made.stop()
 
 
-def kilonova(cloud: Supervisor, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "kilonova", *words, "--data", str(cloud.folder)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-
-
 def listed(cloud: Supervisor) -> list[dict[str, Any]]:
-    done = kilonova(cloud, "hosts", "--strays", "--json")
+    done = StockCloud(cloud).kilonova("hosts", "--strays", "--json")
     assert done.returncode == 0, done.stderr
     strays: list[dict[str, Any]] = json.loads(done.stdout)["strays"]
     return strays
@@ -56,7 +50,7 @@ def test_no_guest_is_lost_by_a_restore_of_the_database(cloud: Supervisor, tmp_pa
         return len(session.get(f"{compute}/servers?name={name}&status=ACTIVE").json()["servers"])
 
     boot("before")
-    saved = kilonova(cloud, "backup", str(tmp_path / "saved"))
+    saved = StockCloud(cloud).kilonova("backup", str(tmp_path / "saved"))
     assert saved.returncode == 0, saved.stderr
     hypervisors = cloud.folder / "hypervisors"
     before = {uuid for uuids in guests_on_disk(hypervisors).values() for uuid in uuids}
@@ -75,13 +69,13 @@ def test_no_guest_is_lost_by_a_restore_of_the_database(cloud: Supervisor, tmp_pa
     assert active("before") == _HALF
 
     gone = strays[0]
-    removed = kilonova(cloud, "hosts", "remove-guest", gone["host"], gone["guest"])
+    removed = StockCloud(cloud).kilonova("hosts", "remove-guest", gone["host"], gone["guest"])
     assert (removed.returncode, removed.stderr) == (0, "")
     wait_until(lambda: gone["guest"] not in guests_on_disk(hypervisors)[gone["host"]], "the guest to be removed")
     wait_until(lambda: len(listed(cloud)) == _HALF - 1, "the guest to leave the list")
     host, kept = next((name, uuid) for name, uuids in there.items() for uuid in uuids & before)
-    refused = kilonova(cloud, "hosts", "remove-guest", host, kept)
+    refused = StockCloud(cloud).kilonova("hosts", "remove-guest", host, kept)
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "delete the server instead" in refused.stderr
-    shown = kilonova(cloud, "hosts", "--strays")
+    shown = StockCloud(cloud).kilonova("hosts", "--strays")
     assert "unknown: 5 guests" in shown.stdout

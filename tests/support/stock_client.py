@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from multiprocessing.context import BaseContext
 from pathlib import Path
 
 from support.command_process import append_output
@@ -49,15 +50,16 @@ def run_client(
     client: str = "openstack",
     timeout_s: float = 120,
     typed: str = "",
+    processes: BaseContext = _PROCESSES,
 ) -> subprocess.CompletedProcess[str]:
-    """Run ``openstack``, ``nova`` or ``kilonova`` with these arguments, and with no other variables of the client.
+    """Run a client of ``_CLIENTS`` with these arguments, and with no other variables of the client.
 
-    ``typed``: the text on standard input, a password for instance.
+    ``typed``: the text on standard input, a password for instance. ``processes``: starts the client's process.
     """
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "in").write_text(typed, encoding="utf-8")
         out, err, code = Path(folder, "out"), Path(folder, "err"), Path(folder, "code")
-        process = _PROCESSES.Process(target=_main, args=(client, list(words), dict(environment), out, err, code))
+        process = processes.Process(target=_main, args=(client, list(words), dict(environment), out, err, code))
         process.start()
         process.join(timeout_s)
         if process.exitcode is None:
@@ -121,4 +123,19 @@ def _kilonova(words: Sequence[str]) -> int:
     return main(words)
 
 
-_CLIENTS = {"openstack": _openstack, "nova": _nova, "kilonova": _kilonova}
+def _kilonova_demo(words: Sequence[str]) -> int:
+    """Run ``kilonova demo``, whose ``openstack`` commands are forked, too."""
+    from kilonova.cli.scenarios import player
+
+    class ForkedClient(player.OpenStackClient):
+        def _finished(
+            self, program: str, arguments: Sequence[str], environment: Mapping[str, str]
+        ) -> subprocess.CompletedProcess[str]:
+            return run_client(arguments, environment, processes=multiprocessing.get_context("fork"))
+
+    player.OpenStackClient = ForkedClient  # type: ignore[misc]
+    return _kilonova(("demo", *words))
+
+
+#: Name of a client → the function that runs it.
+_CLIENTS = {"openstack": _openstack, "nova": _nova, "kilonova": _kilonova, "kilonova demo": _kilonova_demo}

@@ -70,6 +70,11 @@ class StockCloud:
         named = (*words, "--data", str(self.supervisor.folder))
         return run_client(named, {"COLUMNS": "200"}, client="kilonova", timeout_s=300)
 
+    def demo(self, scenario: str) -> subprocess.CompletedProcess[str]:
+        """Run `kilonova demo` against the cloud, with forked ``openstack`` commands, without checking its result."""
+        named = (scenario, "--data", str(self.supervisor.folder))
+        return run_client(named, {"COLUMNS": "200"}, client="kilonova demo", timeout_s=300)
+
     def places(self, prefix: str) -> dict[str, str]:
         """Wait until the servers whose names start with ``prefix`` settle; return name → host, or its status."""
         deadline = time.monotonic() + _TIMEOUT_S

@@ -24,7 +24,7 @@ class TestImpossible:
     }
 
     def test_fault_and_explanation_name_the_rules(self, stock: StockCloud) -> None:
-        replay = stock.kilonova("demo", "impossible")
+        replay = stock.demo("impossible")
         assert replay.returncode == 0, replay.stdout + replay.stderr
         shown = stock.show("server", "show", "dream")
         assert shown["status"] == "ERROR"

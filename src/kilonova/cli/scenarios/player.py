@@ -49,17 +49,23 @@ class OpenStackClient:
             raise ConfigurationError("the `openstack` client is not installed")
         arguments = ("--os-cloud", self._cloud.name, *words)
         self._say(f"$ openstack {shlex.join(arguments)}")
-        done = subprocess.run(  # noqa: S603
-            [self._program, *arguments],
-            env=self._cloud.environment,
+        done = self._finished(self._program, arguments, self._cloud.environment)
+        if done.returncode:
+            last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:] or ["no output"]
+            raise Unavailable(f"`openstack {' '.join(words[:2])} …` failed: {last[0]}")
+
+    def _finished(
+        self, program: str, arguments: Sequence[str], environment: Mapping[str, str]
+    ) -> subprocess.CompletedProcess[str]:
+        """Run the program until it ends. A subclass may run it in another way."""
+        return subprocess.run(  # noqa: S603
+            [program, *arguments],
+            env=environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             check=False,
         )
-        if done.returncode:
-            last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:] or ["no output"]
-            raise Unavailable(f"`openstack {' '.join(words[:2])} …` failed: {last[0]}")
 
 
 class Client(Protocol):
