@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Create .venv with all packages of requirements.lock and the project itself, editable. Does nothing if it is up to date.
+# With --empty it only creates .venv, from which tools/peer.sh and tools/networks.sh can create others.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -32,6 +33,7 @@ if ! stamped place "$place" || ! .venv/bin/python -m pip --version >/dev/null 2>
     "$python" -m venv --clear .venv # a virtual environment cannot be moved
     stamp place "$place"
 fi
+if [ "${1:-}" = --empty ]; then exit 0; fi
 
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 PIP_ROOT_USER_ACTION=ignore PYTHONUNBUFFERED=1
 if ! stamped lock "$lock"; then

@@ -194,10 +194,9 @@ def test_the_last_line_of_glance_says_why_it_ended(cloud: Supervisor, tmp_path: 
     assert "Address already in use" in (tmp_path / "glance.log").read_text().splitlines()[-1], ended.stderr
 
 
-@pytest.mark.alone
-def test_a_restart_is_quick_corrects_the_catalogue_and_seeds_nothing_again(own: Supervisor) -> None:
+def test_a_restart_is_cheap_corrects_the_catalogue_and_seeds_nothing_again(own: Supervisor) -> None:
     own.start().until_ready()
-    first = own.seconds
+    first = own.processor_s()
     flavors = (own.folder / "stand-in.log").read_text()
     assert flavors.split()[1::3] == ["m1.tiny", "m1.small", "m1.medium", "m1.large", "m1.xlarge"]
     (image,) = own.images()
@@ -207,8 +206,9 @@ def test_a_restart_is_quick_corrects_the_catalogue_and_seeds_nothing_again(own: 
     assert own.signal(signal.SIGINT) == 0
     own.ports = free_ports(3)
     own.start().until_ready()
-    print(f"\nfirst start {first:.1f} s, restart {own.seconds:.1f} s")
-    assert own.seconds < first
+    again = own.processor_s()
+    print(f"\nprocessor time of the first start {first:.1f} s, of the restart {again:.1f} s")
+    assert again < first
     assert own.images() == []
     assert (own.folder / "stand-in.log").read_text() == flavors
     urls = {point["url"] for entry in own.token().json()["token"]["catalog"] for point in entry["endpoints"]}

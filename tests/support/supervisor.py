@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
 import requests
 import yaml
 
@@ -81,6 +82,11 @@ class Supervisor:
         while more := {pid for pid, parent in parents.items() if parent in below} - below:
             below |= more
         return sorted(below - {self.process.pid})
+
+    def processor_s(self) -> float:
+        """Return the processor time of the supervisor and its descendants so far, in seconds."""
+        times = [psutil.Process(pid).cpu_times() for pid in (self.process.pid, *self.descendants())]
+        return sum(each.user + each.system + each.children_user + each.children_system for each in times)
 
     def signal(self, number: int) -> int:
         """Signal the supervisor, wait for it, assert that all descendants end, and return its exit status."""

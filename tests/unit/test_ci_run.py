@@ -14,7 +14,10 @@ TARGETS = {
     *("setup", "lint", "types", "test", "e2e", "conformance"),
     *("tempest-sample", "crash-sample", "away-sample", "fault-sample", "guests"),
 }
-_TOOLS = ("test_servers.sh", "hypervisor.sh", "networks.sh", "ovn.sh", "peer.sh", "debian_packages.sh")
+_TOOLS = (
+    *("setup.sh", "test_servers.sh", "hypervisor.sh", "networks.sh", "ovn.sh", "peer.sh", "network_guest.sh"),
+    "debian_packages.sh",
+)
 _MAKE = """#!/bin/bash
 echo "$2" >>begun
 echo "says $2"
@@ -79,6 +82,13 @@ def test_a_target_that_fails_ends_it(tmp_path: Path, target: str) -> None:
 def test_nothing_begins_after_a_failure(tmp_path: Path) -> None:
     run(tmp_path, fails="types")
     assert set(begun(tmp_path)) & TARGETS == {"setup", "lint", "types"}
+
+
+def test_the_target_that_measures_time_runs_alone(tmp_path: Path) -> None:
+    lines = re.findall(r"^=== (\S+) (started|took)", run(tmp_path).stdout, re.MULTILINE)
+    begins = lines.index(("test", "started"))
+    assert lines[begins + 1] == ("test", "took")
+    assert {name for name, _ in lines[:begins]}.isdisjoint(name for name, _ in lines[begins:])
 
 
 def test_a_lane_that_hangs_ends_with_the_one_that_fails(tmp_path: Path) -> None:
