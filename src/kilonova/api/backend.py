@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The services that API handlers may use, in one object, which the commands in ``cli/`` create."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kilonova.api.health import Health
@@ -28,6 +29,7 @@ class Backend:
     ``image_proxy``: serves the routes of images (up to microversion 2.35) and of image metadata (up to 2.38).
     ``network``: client of the network service; None if none is configured.
     ``replica``: the read replica that serves lists; None if none is to.
+    ``wake_jobs``: makes the queue of jobs look for new and cancelled jobs now.
     ``driver_name``: name of the external scheduler driver that is used instead of ``engine``, or None.
     """
 
@@ -48,3 +50,4 @@ class Backend:
     health: Health = field(default_factory=lambda: Health(()))
     writability: Writability = field(default_factory=AlwaysWritable)
     replica: Replica | None = None
+    wake_jobs: Callable[[], None] = lambda: None

@@ -36,6 +36,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "whatif": "kilonova.cli.commands.whatif:whatif",
         "capacity": "kilonova.cli.commands.capacity:capacity",
         "drain": "kilonova.cli.commands.drain:drain",
+        "jobs": "kilonova.cli.commands.jobs:app",
         "audit": "kilonova.cli.commands.audit:app",
     },
     "Look after a cloud": {
@@ -58,6 +59,9 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "docs": "kilonova.cli.commands.docs:app",
     },
 }
+
+#: Commands that this program runs itself; no help and no page lists them.
+HIDDEN: Mapping[str, str] = {"job-worker": "kilonova.cli.commands.job_worker:job_worker"}
 
 # All base classes of typer's exception for invalid arguments. An exception of a library that typer contains may have
 # only some of these base classes.
@@ -134,18 +138,24 @@ def build(wanted: str) -> Callable[..., Any]:
     ) -> None:
         """OpenStack Compute and Placement in one process. See `kilonova COMMAND --help`."""
 
-    is_known = any(wanted in commands for commands in COMMANDS.values())
+    is_known = wanted in HIDDEN or any(wanted in commands for commands in COMMANDS.values())
     for heading, commands in COMMANDS.items():
         for name, target in commands.items():
             if is_known and wanted != name:
                 continue
-            module, _, attribute = target.partition(":")
-            command = getattr(importlib.import_module(module), attribute)
+            command = _attribute(target)
             if isinstance(command, typer.Typer):
                 app.add_typer(command, name=name, rich_help_panel=heading)
             else:
                 app.command(name, rich_help_panel=heading)(command)
+    if wanted in HIDDEN:
+        app.command(wanted, hidden=True)(_attribute(HIDDEN[wanted]))
     return typer.main.get_command(app)
+
+
+def _attribute(target: str) -> Any:
+    module, _, attribute = target.partition(":")
+    return getattr(importlib.import_module(module), attribute)
 
 
 def _show_version(wanted: bool) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""[operator]: retention of decisions, checkpoints and deleted servers."""
+"""[operator]: retention of decisions, checkpoints and deleted servers; limits of jobs."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -9,7 +9,7 @@ from kilonova.config.option import Option
 
 @dataclass(frozen=True, slots=True)
 class OperatorSettings:
-    """Retention of decisions, checkpoints and deleted servers."""
+    """Retention of decisions, checkpoints and deleted servers; limits of jobs."""
 
     GROUP: ClassVar[str] = "operator"
 
@@ -22,3 +22,14 @@ class OperatorSettings:
     checkpoints_kept: Annotated[
         int, Option("Number of hourly checkpoints kept; stored decisions are replayed from them.", min=0)
     ] = 4
+    job_workers: Annotated[
+        int,
+        Option("Number of jobs that each control process runs at a time; 0: it runs none.", min=0, max=64),
+    ] = 1
+    max_jobs: Annotated[int, Option("Limit of unfinished jobs of the whole cloud.", min=0)] = 100
+    max_jobs_per_project: Annotated[int, Option("Limit of unfinished jobs of a project.", min=0)] = 20
+    job_timeout_s: Annotated[float, Option("Seconds after which a running job fails.", name="job_timeout", min=1.0)] = (
+        3600.0
+    )
+    jobs_kept: Annotated[int, Option("Number of finished jobs that are kept with their results.", min=0)] = 200
+    jobs_kept_days: Annotated[int, Option("Days for which finished jobs are kept with their results.", min=1)] = 7

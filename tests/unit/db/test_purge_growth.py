@@ -37,6 +37,7 @@ BOUNDED = {
     **dict.fromkeys(["consumers", "allocations", "device_shares"], "gone with what they are for"),
     **dict.fromkeys(["keypairs", "server_groups", "server_group_hosts"], "quotas of users and projects"),
     "workflows": "gone when they have ended",
+    "jobs": "[operator] max_jobs, jobs_kept and jobs_kept_days",
     "usage_audits": "those of long ago are dropped when another one begins",
     "unwanted_images": "gone when the image is",
 }

@@ -8,6 +8,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from kilonova.cli.cloud.jobs import run_job
 from kilonova.cli.cloud.options import OPERATOR, AdminCloud, AsJson, DataFolder, connect
 from kilonova.cli.cloud.printing import hosts_text, output_console, plain_table, print_json
 from kilonova.cli.commands.whatif import hints_of
@@ -22,6 +23,9 @@ def capacity(
     zone: Annotated[str | None, typer.Option(metavar="ZONE[:HOST[:NODE]]", help="The availability zone.")] = None,
     hint: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="A scheduler hint; repeatable.")] = None,
     group: Annotated[str | None, typer.Option(metavar="ID", help="The server group.")] = None,
+    as_job: Annotated[
+        bool, typer.Option("--job", help="Count in a job: at most 1000 flavors, without the time limit of a request.")
+    ] = False,
     as_json: AsJson = False,
     data: DataFolder = None,
     os_cloud: AdminCloud = None,
@@ -36,7 +40,12 @@ def capacity(
         "hints": hints_of(hint or ()),
     }
     body = {name: value for name, value in given.items() if value}
-    found: dict[str, Any] = connect(data, os_cloud).call("POST", OPERATOR, "/capacity", json=body)
+    cloud = connect(data, os_cloud)
+    found: dict[str, Any]
+    if as_job:
+        found = run_job(cloud, "capacity", body, shows_progress=not as_json)
+    else:
+        found = cloud.call("POST", OPERATOR, "/capacity", json=body)
     if as_json:
         print_json(found)
         return

@@ -2,12 +2,14 @@
 """A control process: its database, its core, its APIs and its periodic tasks, started in this order."""
 
 import logging
+import os
 import threading
 import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 
 from kilonova.api.agents.application import AgentsApi
@@ -26,6 +28,7 @@ from kilonova.cli.wiring.database_lock import lock_database, warn_if_exposed
 from kilonova.cli.wiring.driver_host import is_simulated
 from kilonova.cli.wiring.image_tickets import image_session, image_store
 from kilonova.cli.wiring.ineffective_options import ineffective_options
+from kilonova.cli.wiring.job_process import command_of
 from kilonova.cli.wiring.metadata_socket import metadata_parts
 from kilonova.cli.wiring.metrics_listener import serve_metrics
 from kilonova.cli.wiring.network import network_client
@@ -36,6 +39,7 @@ from kilonova.cli.wiring.simulated_hosts import folder_of, hosts_of, scenario_of
 from kilonova.compute.power_reports import PowerReports
 from kilonova.compute.report_timer import ReportTimer
 from kilonova.compute.resource_timer import ResourceTimer
+from kilonova.conductor.jobs.job_queue import JobLimits, JobQueue
 from kilonova.conductor.periodic import Ages, Timetable
 from kilonova.conductor.periodic.purger import Purger
 from kilonova.conductor.periodic.stray_port_counts import StrayPortCounts
@@ -155,7 +159,8 @@ def _start(settings: Settings, policy: Policy, given: Parts) -> ControlProcess:
         parts.start(core.upkeep)
         _start_periodic_tasks(settings, core, parts, _image_folders(settings) if given.serves_hosts else [])
         _serve_metadata(settings, core, parts, given)
-        backend = _backend(settings, policy, core, scenario, parts.tasks, given.network)
+        queue = _start_jobs(settings, core, parts)
+        backend = _backend(settings, policy, core, scenario, parts.tasks, given.network, queue)
         app = application_of(settings, backend, _agents_api(settings, core, image_store(settings, given.image_session)))
         metrics_server = serve_metrics(settings.prometheus, core.metrics)
         if metrics_server is not None:
@@ -203,6 +208,21 @@ def _start_periodic_tasks(settings: Settings, core: Core, parts: ProcessParts, i
     parts.start(ReportTimer(bus, agents, compute.running_deleted_instance_poll_interval_s))
 
 
+def _start_jobs(settings: Settings, core: Core, parts: ProcessParts) -> JobQueue:
+    """Start the queue of jobs; without a configuration file it runs none, because their processes need it."""
+    kept, command = settings.operator, command_of(settings, os.getpid())
+    limits = JobLimits(
+        workers=0 if command is None else kept.job_workers,
+        longest_s=kept.job_timeout_s,
+        kept=kept.jobs_kept,
+        kept_for=timedelta(days=kept.jobs_kept_days),
+    )
+    conductor = core.conductor
+    queue = JobQueue(core.database, conductor.owner, command or (), limits, lambda: conductor.runner.may_act)
+    parts.start(queue)
+    return queue
+
+
 def _serve_metadata(settings: Settings, core: Core, parts: ProcessParts, given: Parts) -> None:
     """Answer the metadata service of the driver's host, if this process serves this host."""
     compute = settings.compute
@@ -218,6 +238,7 @@ def _backend(
     scenario: Scenario | None,
     tasks: PeriodicTasks,
     network: NetworkClient | None,
+    queue: JobQueue,
 ) -> Backend:
     images = _images(settings, scenario)
     return Backend(
@@ -238,6 +259,7 @@ def _backend(
         health=_health(settings, core, tasks),
         writability=ReadOnlySwitch(core.database, configured=settings.api.read_only),
         replica=_replica(settings.database, core.replica),
+        wake_jobs=queue.wake,
     )
 
 

@@ -716,3 +716,29 @@ rosters = _table(
     Column("created_at", Time, nullable=False),
     Column("names", _Blob, nullable=False),
 )
+
+# Jobs: long computations for operators, each in a process of its own. ``state``: a ``JobState``. ``parameters``: as
+# requested; ``prepared``: as the job needs them. ``result``: compressed JSON of a job that is done.
+jobs = _table(
+    "jobs",
+    _key(),
+    Column("uuid", String(36), nullable=False, unique=True),
+    Column("kind", String(64), nullable=False),
+    Column("state", String(16), nullable=False, index=True),
+    Column("project_id", String(255), nullable=False),
+    Column("user_id", String(255), nullable=False),
+    Column("request_id", String(64), nullable=False),
+    Column("parameters", _Json, nullable=False),
+    Column("prepared", _Json, nullable=False),
+    Column("progress", Double, nullable=False),
+    Column("message", String(255), nullable=False),
+    # The control process that runs the job, and how often a process has begun it.
+    Column("owner", String(36)),
+    Column("attempt", Integer, nullable=False),
+    Column("is_cancelled", Boolean, nullable=False),
+    Column("failure", String(1000)),
+    Column("result", _Blob),
+    Column("created_at", Time, nullable=False),
+    Column("started_at", Time),
+    Column("finished_at", Time),
+)

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kinds of jobs. A new kind is a module ``<name>_job.py`` with a ``KIND``, and its line here."""
+
+from collections.abc import Mapping
+
+from kilonova.api.operator import capacity_job
+from kilonova.api.operator.job_kind import JobKind
+
+_ALL = (capacity_job.KIND,)
+#: Name → kind of job.
+KINDS: Mapping[str, JobKind] = {kind.name: kind for kind in _ALL}
