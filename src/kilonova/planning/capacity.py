@@ -6,7 +6,9 @@ each active before the next is created. Quotas are not counted. Servers are plac
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from kilonova.errors import RuleFailed
 from kilonova.model.request_spec import RequestSpec
@@ -16,10 +18,11 @@ from kilonova.scheduler.devices.choice import RANKED_KEPT, DeviceNeeds, first_th
 from kilonova.scheduler.devices.pci_request import Alias
 from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.guests import guest_of
-from kilonova.scheduler.host_table import HostTable
+from kilonova.scheduler.host_table import HostTable, IntArray
 from kilonova.scheduler.resources import with_resources
 
-_DEVICES = "devices"
+DEVICES = "devices"
+DEVICES_REASON = "cannot give the server's NUMA cells or PCI devices"
 MOST_ONE_BY_ONE = 100_000
 """Limit of the number of servers that are decided one by one."""
 
@@ -38,10 +41,14 @@ class Capacity:
     """The number of servers that fit; None if nothing limits it, or if it is too large to be counted.
 
     ``reasons``: why the next server is refused, in the order of the rules; empty if ``fits`` is None.
+    ``placed``: number of the servers on each host. ``last``: the decision that refuses the next server. Both are None
+    if ``fits`` is None, or if the API refuses the request. Shapes: ``placed`` (H,).
     """
 
     fits: int | None
     reasons: tuple[Hindrance, ...]
+    placed: IntArray | None = field(default=None, compare=False, repr=False)
+    last: Decision | None = field(default=None, compare=False, repr=False)
 
 
 def _never() -> None:
@@ -67,10 +74,9 @@ def capacity(
     Raises: InvalidRequest, for contradictory NUMA or PCI options; RuleFailed, if a rule raises an exception or returns
     an invalid result.
     """
-    asked = with_resources(spec)
-    if not engine.pcpu_fallback:
-        asked = replace(asked, query=replace(asked.query, fallback=None))
-    servers = _Servers(engine, hosts.with_own_use(), asked, needs_of(asked, aliases or {}))
+    asked = as_asked(spec, engine)
+    none = np.zeros(len(hosts), dtype=np.int64)
+    servers = _Servers(engine, hosts.with_own_use(), asked, needs_of(asked, aliases or {}), none)
     if _goes_where_the_first_goes(asked):
         servers.place_next()
     if not one_by_one:
@@ -83,17 +89,36 @@ def capacity(
         check()
         if servers.placed - before > MOST_ONE_BY_ONE:
             return Capacity(None, ())
-    return Capacity(servers.placed, servers.hindrances())
+    last = servers.last
+    return Capacity(servers.placed, () if last is None else hindrances_of(last), servers.on_hosts, last)
+
+
+def as_asked(spec: RequestSpec, engine: Engine) -> RequestSpec:
+    """Return the request with the Placement query of its flavor and image, as the engine reads it."""
+    asked = with_resources(spec)
+    return asked if engine.pcpu_fallback else replace(asked, query=replace(asked.query, fallback=None))
+
+
+def hindrances_of(refusal: Decision) -> tuple[Hindrance, ...]:
+    """Return why a decision refused its server."""
+    found = [Hindrance(step.rule, step.reason, step.removed) for step in refusal.steps if step.removed]
+    if refusal.survivors:
+        found.append(Hindrance(DEVICES, DEVICES_REASON, refusal.survivors))
+    return tuple(found)
 
 
 @dataclass(slots=True)
 class _Servers:
-    """The servers of one request that are placed on ``hosts`` so far. ``last``: the newest decision."""
+    """The servers of one request that are placed on ``hosts`` so far. ``last``: the newest decision.
+
+    ``on_hosts``: their number on each host. Shapes: ``on_hosts`` (H,).
+    """
 
     engine: Engine
     hosts: HostTable
     spec: RequestSpec
     needs: DeviceNeeds
+    on_hosts: IntArray
     placed: int = 0
     last: Decision | None = None
 
@@ -108,17 +133,9 @@ class _Servers:
         hosts.num_io_ops[best.row] -= 1  # the server is active when the next one is created
         if spec.group is not None:
             self.spec = replace(spec, group=spec.group.with_members(best.host))
+        self.on_hosts[best.row] += 1
         self.placed += 1
         return True
-
-    def hindrances(self) -> tuple[Hindrance, ...]:
-        """Return why the newest decision refused its server."""
-        if self.last is None:
-            return ()
-        found = [Hindrance(step.rule, step.reason, step.removed) for step in self.last.steps if step.removed]
-        if self.last.survivors:
-            found.append(Hindrance(_DEVICES, "cannot give the server's NUMA cells or PCI devices", self.last.survivors))
-        return tuple(found)
 
 
 def _goes_where_the_first_goes(spec: RequestSpec) -> bool:
@@ -143,4 +160,4 @@ def _with_hosts_filled(servers: _Servers, check: Callable[[], None]) -> _Servers
     if placed is None:
         return None
     after = filling.spec_after(hosts, placed)
-    return _Servers(engine, hosts, after, servers.needs, servers.placed + int(placed.sum()))
+    return _Servers(engine, hosts, after, servers.needs, servers.on_hosts + placed, servers.placed + int(placed.sum()))

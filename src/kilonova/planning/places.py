@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What refuses the next server in each aggregate or availability zone, and how many servers fit there."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from kilonova.planning.capacity import DEVICES, DEVICES_REASON, Hindrance
+from kilonova.scheduler.decision import SURVIVED, Decision
+from kilonova.scheduler.host_table import BoolArray, HostTable, IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An aggregate or an availability zone. ``name``: None for the hosts that are in no aggregate.
+
+    Shapes: ``members`` (H,).
+    """
+
+    name: str | None
+    members: BoolArray
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceCapacity:
+    """The part of an answer about one place.
+
+    ``hosts``: number of its hosts. ``fits``: how many of the servers that fit in the cloud go to these hosts.
+    ``reasons``: why each of these hosts rejects the next server, in the order of the rules.
+    """
+
+    name: str | None
+    hosts: int
+    fits: int
+    reasons: tuple[Hindrance, ...]
+
+
+def aggregates(hosts: HostTable) -> tuple[Place, ...]:
+    """Return the aggregates that have hosts, in the order of their ids, and last the hosts that are in none."""
+    index = hosts.aggregates
+    found = [Place(each.name, members) for each, members in zip(index.aggregates, index.membership, strict=True)]
+    found.append(Place(None, ~np.logical_or.reduce(index.membership, axis=0, initial=False)))
+    return tuple(place for place in found if place.members.any())
+
+
+def zones(hosts: HostTable, default: str) -> tuple[Place, ...]:
+    """Return the availability zones that have hosts, by name. ``default``: the zone of hosts that are in no other."""
+    names = np.full(len(hosts), default, dtype=object)
+    for each, members in zip(hosts.aggregates.aggregates, hosts.aggregates.membership, strict=True):
+        if each.availability_zone is not None:
+            names[members] = each.availability_zone
+    return tuple(Place(name, names == name) for name in sorted(set(names.tolist())))
+
+
+def by_place(places: Iterable[Place], placed: IntArray, refusal: Decision) -> tuple[PlaceCapacity, ...]:
+    """Return what an answer says about each place.
+
+    ``placed``: number of servers placed on each host. ``refusal``: the decision that refused the next server.
+    Shapes: ``placed`` (H,).
+    """
+    return tuple(
+        PlaceCapacity(
+            place.name, int(place.members.sum()), int(placed[place.members].sum()), _reasons(place.members, refusal)
+        )
+        for place in places
+    )
+
+
+def _reasons(members: BoolArray, refusal: Decision) -> tuple[Hindrance, ...]:
+    removed = np.bincount(refusal.removed_by[members], minlength=SURVIVED + 1).tolist()
+    found = [
+        Hindrance(step.rule, step.reason, count)
+        for step, count in zip(refusal.steps, removed, strict=False)
+        if count and step.removed
+    ]
+    if removed[SURVIVED]:
+        found.append(Hindrance(DEVICES, DEVICES_REASON, removed[SURVIVED]))
+    return tuple(found)
