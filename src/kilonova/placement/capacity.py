@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Placement's capacity rule: which amounts can be allocated from an inventory."""
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from kilonova.placement.provider_table import BoolArray, IntArray, ProviderTable
+
+_MANY = 1_024
 
 
 class Units(Protocol):
@@ -30,12 +32,37 @@ class Capacities(Units, Protocol):
 
 def within_units(table: Units, column: int, amount: int) -> BoolArray:
     """Return the rows whose min_unit, max_unit and step_size allow ``amount`` of a class. Shapes: → (N,)."""
-    allowed: BoolArray = (
-        (table.min_unit[:, column] <= amount)
-        & (table.max_unit[:, column] >= amount)
-        & (amount % table.step_size[:, column] == 0)
-    )
+    allowed: BoolArray = (table.min_unit[:, column] <= amount) & (table.max_unit[:, column] >= amount)
+    steps = table.step_size[:, column]
+    if len(steps) < _MANY or steps.max() > 1:  # a division takes longer than everything else
+        allowed &= amount % steps == 0
     return allowed
+
+
+class CommonUnits(NamedTuple):
+    """Limits of a single allocation that allow an amount on each row with inventory, if they allow it.
+
+    ``step_size``: 0 if the rows have several step sizes.
+    """
+
+    min_unit: int
+    max_unit: int
+    step_size: int
+
+    @classmethod
+    def of(cls, table: Capacities, column: int) -> "CommonUnits":
+        """Return the limits that are common to all rows with an inventory of a class."""
+        held = table.capacity[:, column] > 0
+        rows = slice(None) if held.all() else held
+        min_unit, max_unit, steps = (each[rows, column] for each in (table.min_unit, table.max_unit, table.step_size))
+        if not len(steps):
+            return cls(0, 0, 0)
+        step = int(steps[0])
+        return cls(int(min_unit.max()), int(max_unit.min()), step if (steps == step).all() else 0)
+
+    def allow(self, amount: int) -> bool:
+        """Tell whether every row with inventory allows an amount. False: some of them may allow it."""
+        return self.min_unit <= amount <= self.max_unit and self.step_size > 0 and not amount % self.step_size
 
 
 def most_used(table: Capacities, column: int, amount: int) -> IntArray:

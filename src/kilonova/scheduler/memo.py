@@ -34,7 +34,3 @@ class Memo:
                 self._answers.pop(next(iter(self._answers)), None)
             self._answers[key] = answer
         return answer
-
-    def known(self, key: Hashable) -> Any:
-        """Return the cached result of ``key``, or None."""
-        return self._answers.get(key)

@@ -12,7 +12,7 @@ import numpy as np
 
 from kilonova.errors import RequestFilterFailed, RuleFailed
 from kilonova.model.request_spec import REBUILD, REBUILD_HINT, RequestSpec, ResourceGroup, ResourceQuery
-from kilonova.placement.capacity import most_used
+from kilonova.placement.capacity import CommonUnits, most_used
 from kilonova.scheduler.aggregate_rules import in_any
 from kilonova.scheduler.engine.move_rules import ABILITY_RULE, HYPERVISOR_RULE, move_steps
 from kilonova.scheduler.engine.provider_trees import (
@@ -89,7 +89,7 @@ class LaterRoom(NamedTuple):
         column = hosts.column(self.resource_class)
         if column is None:
             return rows
-        full: IntArray = rows[hosts.used[rows, column] > _most_used(hosts, column, self.amount)[rows]]
+        full: IntArray = rows[hosts.used[rows, column] > _most_used_at(hosts, column, self.amount, rows)]
         return full
 
     def has_room(self, hosts: HostTable, row: int) -> bool:
@@ -101,24 +101,8 @@ class LaterRoom(NamedTuple):
         column = hosts.column(self.resource_class)
         if column is None:
             return np.zeros(len(rows), dtype=np.bool_)
-        known: IntArray | None = hosts.memo.known(("most used", column, self.amount))
-        most = most_used(_Limits.of(hosts, column, rows), 0, self.amount) if known is None else known.take(rows)
-        fits: BoolArray = hosts.used[:, column].take(rows) <= most
+        fits: BoolArray = hosts.used[:, column].take(rows) <= _most_used_at(hosts, column, self.amount, rows)
         return fits
-
-
-class _Limits(NamedTuple):
-    """The limits of one resource class on some hosts. Shapes: (N, 1)."""
-
-    min_unit: IntArray
-    max_unit: IntArray
-    step_size: IntArray
-    capacity: IntArray
-
-    @classmethod
-    def of(cls, hosts: HostTable, column: int, rows: IntArray) -> "_Limits":
-        columns = (hosts.min_unit, hosts.max_unit, hosts.step_size, hosts.capacity)
-        return cls(*[each[:, column].take(rows)[:, np.newaxis] for each in columns])
 
 
 class LaterFilter(NamedTuple):
@@ -264,7 +248,9 @@ def _request_filters(
             yield Step(request_filter.name, failure.message, np.zeros(len(hosts), dtype=np.bool_))
             continue
         if spec.query is not before and (masks := _conditions(hosts, spec.query, before)):
-            added: BoolArray = np.logical_and.reduce(masks)
+            added = masks[0]
+            for mask in masks[1:]:
+                added = added & mask
             yield Step(request_filter.name, reason_of(request_filter, spec), added)
     return spec
 
@@ -411,14 +397,31 @@ def has_room(hosts: HostTable, resource_class: str, amount: int) -> BoolArray:
     column = hosts.column(resource_class)
     if column is None:
         return np.zeros(len(hosts), dtype=np.bool_)
-    fits: BoolArray = hosts.used[:, column] <= _most_used(hosts, column, amount)
+    if _is_allowed(hosts, column, amount):
+        most = hosts.capacity[:, column] - amount
+    else:
+        most = _most_used(hosts, column, amount)
+    fits: BoolArray = hosts.used[:, column] <= most
     return fits
+
+
+def _is_allowed(hosts: HostTable, column: int, amount: int) -> bool:
+    """Tell whether the units of all hosts with inventory allow an amount, so that no array of limits is needed."""
+    units: CommonUnits = hosts.memo.get(("units", column), lambda: CommonUnits.of(hosts, column))
+    return units.allow(amount)
 
 
 def _most_used(hosts: HostTable, column: int, amount: int) -> IntArray:
     """Return the cached result of :func:`most_used` for all hosts. Shapes: → (H,)."""
     most: IntArray = hosts.memo.get(("most used", column, amount), lambda: most_used(hosts, column, amount))
     return most
+
+
+def _most_used_at(hosts: HostTable, column: int, amount: int, rows: IntArray) -> IntArray:
+    """Return the result of :func:`most_used` for some rows. Shapes: (N,) → (N,)."""
+    if _is_allowed(hosts, column, amount):
+        return hosts.capacity[:, column].take(rows) - amount
+    return _most_used(hosts, column, amount).take(rows)
 
 
 def _ask(rule: Filter, name: str, hosts: HostTable, spec: RequestSpec, still_in: Callable[[], BoolArray]) -> BoolArray:

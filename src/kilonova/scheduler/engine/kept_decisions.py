@@ -6,13 +6,12 @@
     request ──▶ shape ──▶ kept? ── no ──▶ the whole engine
                             └ yes ──▶ rows changed since ──▶ judge them ──▶ the same decision
 
-The decisions are bit-identical to those of the whole engine. A shape is kept from its second request on. Everything is
+The decisions are bit-identical to those of the whole engine. A shape is kept from its first request on. Everything is
 dropped when the hosts change in another way than by their rows (a new :class:`LiveHosts`), and when a rule fails.
 """
 
 import logging
 from collections.abc import Hashable
-from enum import Enum, auto
 
 import numpy as np
 
@@ -22,8 +21,9 @@ from kilonova.scheduler.decision import Decision
 from kilonova.scheduler.depends_on import DependsOn, dependence_of
 from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.engine.kept_ranking import LISTED
-from kilonova.scheduler.engine.kept_ratings import NotKeepable, SharedRatings
+from kilonova.scheduler.engine.kept_ratings import MOST_AT_ENDS, NotKeepable, SharedRatings
 from kilonova.scheduler.engine.kept_shape import KeptShape
+from kilonova.scheduler.engine.period import Period
 from kilonova.scheduler.engine.request_shape import request_shape
 from kilonova.scheduler.host_table import HostTable
 from kilonova.scheduler.live_hosts import LiveHosts
@@ -35,13 +35,6 @@ MOST_BYTES = 128 * 2**20
 #: Limit of the number of shapes that are known, whether kept or not.
 _MOST_SHAPES = 4096
 _PAUSE = 64
-
-
-class _Mark(Enum):
-    """Marks of shapes of which nothing is kept. SEEN: it may be kept at the next request. NEVER: it cannot be kept."""
-
-    SEEN = auto()
-    NEVER = auto()
 
 
 class KeptDecisions:
@@ -64,8 +57,10 @@ class KeptDecisions:
         self._named = _hints_with_names(engine) if self._can_keep else []
         self._live: LiveHosts | None = None
         self._shared: SharedRatings | None = None
+        self._period: Period | None = None
         #: Shape → what is kept of it, and its size in bytes. The shape that was requested last is the last one.
-        self._shapes: dict[Hashable, tuple[KeptShape | _Mark, int]] = {}
+        #: None: nothing of this shape can be kept.
+        self._shapes: dict[Hashable, tuple[KeptShape | None, int]] = {}
         self._bytes = 0
         #: Number of requests that are decided in full before the ratings are tried again.
         self._pause = 0
@@ -106,22 +101,21 @@ class KeptDecisions:
         key = request_shape(spec, self._project(live.hosts, spec))
         if key is None:
             return None
-        known = self._forget(key)
-        if known is None or known is _Mark.NEVER or not self._are_rated(live, spec):
-            self._remember(key, known or _Mark.SEEN)
+        if not self._are_rated(live, spec):
             return None
-        kept: KeptShape | _Mark = _Mark.SEEN
+        shape, known = self._forget(key)
+        if known and shape is None:
+            self._remember(key, None)
+            return None
         try:
-            shape = self._renewed(None if known is _Mark.SEEN else known, live, now, spec)
+            shape = self._renewed(shape, live, now, spec)
             decision = shape.decision(live.hosts, limit, rng)
-            kept = shape
         except NotKeepable:
-            kept = _Mark.NEVER
+            self._remember(key, None)
             return None
         except RuleFailed:
             return None  # the whole engine fails as well, unless it does not ask the rule about this host
-        finally:
-            self._remember(key, kept)
+        self._remember(key, shape)
         return decision
 
     def _are_rated(self, live: LiveHosts, spec: RequestSpec) -> bool:
@@ -134,7 +128,8 @@ class KeptDecisions:
             changed = None if self._shared is None else changes.since(self._shared.number)
             if self._shared is None or changed is None:
                 self._drop()
-                self._shared = SharedRatings(self._engine.weighers, live.hosts, spec, changes.number())
+                most = min(self._listed, MOST_AT_ENDS)
+                self._shared = SharedRatings(self._engine.weighers, live.hosts, spec, changes.number(), most)
             else:
                 self._shared.follow(live.hosts, spec, changed, changes.number())
         except (NotKeepable, RuleFailed):
@@ -145,33 +140,39 @@ class KeptDecisions:
 
     def _renewed(self, shape: KeptShape | None, live: LiveHosts, now: float, spec: RequestSpec) -> KeptShape:
         """Return the shape with the present verdicts. Raises: NotKeepable, RuleFailed."""
-        if shape is not None and shape.is_valid_at(now) and shape.follow(live, spec):
+        period = self._period
+        if period is None or not period.includes(now):
+            period = self._period = Period.beginning(self._engine, live, now)
+        if shape is not None and shape.period is period and shape.follow(live, spec):
             return shape
         assert self._shared is not None
-        return KeptShape(self._engine, live, now, spec, self._shared, self._listed)
+        return KeptShape(self._engine, live, period, spec, self._shared, self._listed)
 
     def _begin(self, live: LiveHosts) -> None:
         """Drop everything that depends on the previous hosts."""
         self._drop()
-        self._live, self._projects, self._pause = live, {}, 0
+        self._live, self._period, self._projects, self._pause = live, None, {}, 0
 
     def _drop(self) -> None:
-        """Drop all verdicts and ratings. Known shapes stay known, so that their next request keeps them again."""
-        self._shapes = dict.fromkeys(self._shapes, (_Mark.SEEN, 0))
+        """Drop all verdicts and ratings."""
+        self._shapes.clear()
         self._bytes = 0
         self._shared = None
 
-    def _remember(self, key: Hashable, shape: "KeptShape | _Mark") -> None:
-        size = 0 if isinstance(shape, _Mark) else shape.size
+    def _remember(self, key: Hashable, shape: KeptShape | None) -> None:
+        size = 0 if shape is None else shape.size
         self._shapes[key] = shape, size
         self._bytes += size
         while len(self._shapes) > 1 and (self._bytes > self._most_bytes or len(self._shapes) > _MOST_SHAPES):
             self._forget(next(iter(self._shapes)))
 
-    def _forget(self, key: Hashable) -> "KeptShape | _Mark | None":
-        shape, size = self._shapes.pop(key, (None, 0))
-        self._bytes -= size
-        return shape
+    def _forget(self, key: Hashable) -> tuple[KeptShape | None, bool]:
+        """Forget a shape. Return what was kept of it, and whether it was known."""
+        found = self._shapes.pop(key, None)
+        if found is None:
+            return None, False
+        self._bytes -= found[1]
+        return found[0], True
 
     def _project(self, hosts: HostTable, spec: RequestSpec) -> str:
         """Return the project of a request, or "" if no aggregate has metadata with its id.

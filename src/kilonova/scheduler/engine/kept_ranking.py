@@ -12,196 +12,151 @@ changes, but by no more than a number that follows from the two scales. The scor
 stay below the bound plus these numbers, so they need not be known.
 """
 
-from bisect import bisect_left
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from kilonova.scheduler.decision import RankedHost
+from kilonova.scheduler.decision import SURVIVED, RankedHost
 from kilonova.scheduler.engine.engine import Engine
-from kilonova.scheduler.engine.kept_ratings import NotKeepable, Ratings
-from kilonova.scheduler.engine.ranking import Scale, best, scale
-from kilonova.scheduler.engine.tracked_maximum import TrackedMaximum
+from kilonova.scheduler.engine.kept_ratings import NotKeepable, Ratings, SharedRatings
+from kilonova.scheduler.engine.ranking import best
+from kilonova.scheduler.engine.scale_part import ROUNDING, Part
 from kilonova.scheduler.host_table import FloatArray, HostTable, IntArray
 from kilonova.scheduler.rule import rule_name
 
-LISTED = 128
-"""Number of the best hosts that a ranking lists. Changed hosts are added, until the list is four times as long."""
-_FEW = 16
-#: The relative error of a score is far below this number.
-_ROUNDING = 1e-12
-Remaining = Callable[[], IntArray]
-"""Function that returns the rows that passed all rules, in ascending order."""
-
-
-@dataclass(slots=True)
-class Part:
-    """The part of one weigher in the scores.
-
-    ``high``, ``low``: the ends of its ratings; None if the weigher fixes the end. ``low`` holds negated ratings.
-    """
-
-    ratings: Ratings
-    high: TrackedMaximum | None
-    low: TrackedMaximum | None
-    scale: Scale | None = None
-
-    @classmethod
-    def of(cls, ratings: Ratings, rows: IntArray, most: int) -> "Part":
-        """Return the part for the remaining ``rows``. ``most``: number of ratings to keep at each end."""
-        weigher, values = ratings.weigher, ratings.raw[rows]
-        high = TrackedMaximum(values, rows, most) if weigher.maximum is None else None
-        low = TrackedMaximum(-values, rows, most) if weigher.minimum is None else None
-        return cls(ratings, high, low)
-
-    def drop(self, rows: Sequence[int]) -> None:
-        """Remove rows that no longer pass all rules."""
-        for end in (self.high, self.low):
-            if end is not None:
-                end.drop(rows)
-
-    def put(self, rows: Sequence[int]) -> None:
-        """Read the ratings of remaining rows again."""
-        values = self.ratings.raw.take(rows)
-        if self.high is not None:
-            self.high.put(rows, values)
-        if self.low is not None:
-            self.low.put(rows, -values)
-
-    def rescale(self, remaining: Remaining) -> float:
-        """Compute the scale again. Return how far the score of a host can rise whose ratings have not changed."""
-        weigher = self.ratings.weigher
-        low = -self._end(self.low, remaining, -1) if weigher.minimum is None else weigher.minimum
-        high = self._end(self.high, remaining, 1) if weigher.maximum is None else weigher.maximum
-        before = self.scale
-        if before is not None and before.low == low and before.high == high:
-            return 0.0
-        self.scale = scale(low, high, weigher.minimum, weigher.maximum)
-        return 0.0 if before == self.scale else _rise(before, self.scale, self.ratings)
-
-    def _end(self, end: TrackedMaximum | None, remaining: Remaining, sign: int) -> float:
-        assert end is not None
-        found = end.look()
-        if found is None:
-            rows = remaining()
-            found = end.survey(sign * self.ratings.raw[rows], rows)
-        return found
-
-    def share(self, rows: IntArray) -> FloatArray | None:
-        """Return the contribution to the scores of ``rows``, or None if it is 0. Shapes: → (N,)."""
-        ends, ratings = self.scale, self.ratings
-        if ends is None:
-            return None
-        raw, weigher, factors = ratings.raw.take(rows), ratings.weigher, ratings.factors
-        if weigher.minimum is not None:
-            np.maximum(raw, weigher.minimum, out=raw)
-        if weigher.maximum is not None:
-            np.minimum(raw, weigher.maximum, out=raw)
-        scaled = ends.applied(raw)
-        if isinstance(factors, float | int):
-            return scaled if factors == 1 else np.multiply(scaled, factors, out=scaled)
-        return np.multiply(scaled, factors.take(rows), out=scaled)
-
-
-def _rise(before: Scale | None, after: Scale | None, ratings: Ratings) -> float:
-    """Return how far a change of the scale can raise the score of a host whose rating is within both scales.
-
-    0 is exact: no computed score rises at all. The difference of two scales is linear between their ends.
-    """
-
-    def scaled(ends: Scale | None, raw: float) -> float:
-        return 0.0 if ends is None else (min(max(raw, ends.low), ends.high) - ends.low) / (ends.high - ends.low)
-
-    points = [end for ends in (before, after) if ends is not None for end in (ends.low, ends.high)]
-    changes = [scaled(after, point) - scaled(before, point) for point in points]
-    rise = max(change * factor for change in changes for factor in (ratings.least, ratings.most))
-    if rise <= 0 and (before is None or after is None or before.low == after.low):
-        return 0.0  # each computed quotient moves in the same direction
-    return max(rise, 0.0) + _ROUNDING * max(abs(ratings.least), abs(ratings.most))
+LISTED = 512
+"""Number of the best hosts that a ranking lists. Changed hosts are added, until the list is a quarter longer."""
+_FEW = 4
+#: Number of hosts that are scored at once, so that their ratings fit into the cache of a processor.
+_TOGETHER = 8_192
+Numbers = NDArray[np.uint8]
 
 
 class KeptRanking:
     """The ranking of the hosts that passed all rules.
 
-    ``rows``: these hosts, at least two. ``count``: number of the best hosts to list.
+    ``ratings``: the ratings of each weigher that counts, in the order of the weighers. ``shared``: those of all shapes.
+    ``removed_by``: the rule that removes each host, or ``SURVIVED``; at least two hosts pass all rules. Shapes: (H,).
+    ``count``: number of the best hosts to list. ``needed``: number of hosts that the first decision ranks.
+    Raises: NotKeepable, if a score is not finite.
     """
 
-    def __init__(self, engine: Engine, ratings: Sequence[Ratings], rows: IntArray, count: int) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        ratings: Sequence[Ratings],
+        shared: SharedRatings,
+        removed_by: Numbers,
+        count: int,
+        needed: int,
+    ) -> None:
         self._engine = engine
         self._names = [rule_name(weigher) for weigher in engine.weighers]
-        self._parts = [Part.of(each, rows, count) for each in ratings if not each.is_silent]
         self._count = count
-        self._listed: list[int] = []
-        #: The listed rows as an array; None after a change of the list.
-        self._rows: IntArray | None = None
+        self._parts = [Part(each, shared.most) for each in ratings if not each.is_silent]
+        #: The ratings of all parts, if all shapes share them. Shapes: (W, H).
+        self._raw = shared.raw if all(each.is_shared for each in ratings if not each.is_silent) else None
+        #: The parts with a multiplier for each host.
+        self._by_host = [
+            (place, factors)
+            for place, part in enumerate(self._parts)
+            if isinstance(factors := part.ratings.factors, np.ndarray)
+        ]
+        self._limits = _limits(self._parts)
         #: Score and row: each host that is not listed has a lower score, or the same score and a larger row.
-        self._bound = np.inf, -1
+        self._bound = -np.inf, -1
+        #: The ends of the scales, and the multipliers. Shapes: (W, 1).
+        self._low = self._span = self._factors = np.zeros((0, 1))
+        self._rescale(removed_by)
+        #: The listed rows, in ascending order.
+        self._rows = self._list(removed_by, needed)
 
-    def follow(self, gone: Sequence[int], back: Sequence[int], same: Sequence[int]) -> None:
-        """Take changes into account.
+    def follow(self, rows: IntArray, before: Numbers, now: Numbers) -> None:
+        """Take changed rows into account.
 
-        ``gone``: rows that no longer pass all rules. ``back``: rows that pass them now. ``same``: further changed rows
-        that still pass them.
+        ``before``, ``now``: the rules that removed these rows before, and that remove them now. Shapes: (N,).
         """
+        stays, was = now == SURVIVED, before == SURVIVED
         for part in self._parts:
-            if gone:
-                part.drop(gone)
-            if part.ratings.follows and same:
-                part.put(same)
-            if back:
-                part.put(back)
-        listed = self._listed
-        for row in gone:
-            at = bisect_left(listed, row)
-            if at < len(listed) and listed[at] == row:
-                del listed[at]
-                self._rows = None
-        if len(back) + len(same) > _FEW:
-            self._listed, self._rows = sorted({*listed, *back, *same}), None
+            part.follow(rows, was, stays)
+        if len(rows) <= _FEW:
+            for row, is_left in zip(rows.tolist(), stays.tolist(), strict=True):
+                self._set(row, is_left)
             return
-        for row in (*back, *same):
-            at = bisect_left(listed, row)
-            if at == len(listed) or listed[at] != row:
-                listed.insert(at, row)
-                self._rows = None
+        every = np.concatenate([self._rows, rows[stays]])
+        every.sort()
+        is_new = np.ones(len(every), dtype=np.bool_)
+        np.not_equal(every[1:], every[:-1], out=is_new[1:])
+        if (gone := rows[was & ~stays]).size:
+            is_new &= ~np.isin(every, gone)
+        self._rows = every[is_new]
+
+    def _set(self, row: int, is_left: bool) -> None:
+        """Add a row to the list, or remove it."""
+        rows = self._rows
+        at = int(rows.searchsorted(row))
+        is_listed = at < len(rows) and rows[at] == row
+        if is_left and not is_listed:
+            self._rows = np.concatenate([rows[:at], [row], rows[at:]])
+        elif is_listed and not is_left:
+            self._rows = np.concatenate([rows[:at], rows[at + 1 :]])
 
     def ranked(
-        self, hosts: HostTable, left: int, limit: int, rng: np.random.Generator | None, remaining: Remaining
+        self, hosts: HostTable, left: int, limit: int, rng: np.random.Generator | None, removed_by: Numbers
     ) -> tuple[RankedHost, ...]:
-        """Return the best ``limit`` hosts. ``left``: number of remaining hosts.
-
-        Raises: NotKeepable, if a score is not finite. RuleFailed.
-        """
-        rise = 0.0
-        for part in self._parts:
-            rise += part.rescale(remaining)
-        if rise:
-            largest = sum(max(abs(part.ratings.least), abs(part.ratings.most)) for part in self._parts)
-            self._bound = self._bound[0] + rise + _ROUNDING * largest, -1
+        """Return the best ``limit`` hosts. ``left``: number of remaining hosts. Raises: NotKeepable, RuleFailed."""
+        self._rescale(removed_by)
         needed = min(max(limit, self._engine.host_subset_size), left)
         rows = self._rows
-        if rows is None:
-            rows = self._rows = np.array(self._listed, dtype=np.int64)
-        scores, shares = self._scored(rows)
+        shares = self._shares(rows)
+        scores = _sums(shares)
         order = best(scores, min(needed, len(rows)))
         is_listed = self._is_enough(rows, scores, order, needed)
         if not is_listed:
-            rows, scores, shares = self._list(remaining(), max(self._count, 2 * needed))
-        elif len(rows) > 4 * max(self._count, needed):
-            self._shorten(rows, scores, max(self._count, 2 * needed))
+            rows = self._rows = self._list(removed_by, needed)
+            shares = self._shares(rows)
+            scores = _sums(shares)
+        elif 4 * len(rows) > 5 * max(self._count, 2 * needed):
+            score, row = self._bound
+            self._rows = rows[(scores > score) | ((scores == score) & (rows <= row))]
         if not is_listed or rng is not None or needed != min(limit, left):
             order = self._engine.order(scores, left, limit, rng)
-        return self._hosts(hosts, rows[order].tolist(), scores[order].tolist(), shares, order)
+        return self._hosts(hosts, rows[order].tolist(), scores[order].tolist(), shares.take(order, axis=1).tolist())
 
-    def _scored(self, rows: IntArray) -> tuple[FloatArray, list[FloatArray | None]]:
-        """Return the scores of ``rows``, and the contribution of each part."""
-        shares = [part.share(rows) for part in self._parts]
-        scores = np.zeros(len(rows))
-        for share in shares:  # in the order of the weighers, as the whole engine
-            if share is not None:
-                scores += share
-        return scores, shares
+    def _rescale(self, removed_by: Numbers) -> None:
+        """Compute the scales again, and raise the bound by what their changes can add to a score at most."""
+        before = [part.scale for part in self._parts]
+        rise = 0.0
+        seen = removed_by.data
+        for part in self._parts:
+            rise += part.rescale(seen, lambda: np.flatnonzero(removed_by == SURVIVED))
+        if rise:
+            largest = sum(part.ratings.largest_factor for part in self._parts)
+            self._bound = self._bound[0] + rise + ROUNDING * largest, -1
+        scales = [part.scale for part in self._parts]
+        if scales != before or len(self._low) != len(scales):
+            columns = [(0.0, 1.0, 0.0) if part.scale is None else part.linear for part in self._parts]
+            values = np.array(columns, dtype=np.float64).reshape(len(columns), 3)
+            self._low, self._span, self._factors = values[:, :1], values[:, 1:2], values[:, 2:]
+
+    def _shares(self, rows: IntArray) -> FloatArray:
+        """Return the contribution of each part to the scores of ``rows``. Shapes: → (W, N)."""
+        if self._raw is not None:
+            shares = self._raw.take(rows, axis=1)
+        else:
+            shares = np.array([part.ratings.raw.take(rows) for part in self._parts])
+        least, most = self._limits
+        if least is not None:
+            np.maximum(shares, least, out=shares)
+        if most is not None:
+            np.minimum(shares, most, out=shares)
+        np.subtract(shares, self._low, out=shares)
+        np.divide(shares, self._span, out=shares)
+        np.multiply(shares, self._factors, out=shares)
+        for place, factors in self._by_host:
+            np.multiply(shares[place], factors.take(rows), out=shares[place])
+        return shares
 
     def _is_enough(self, rows: IntArray, scores: FloatArray, order: IntArray, needed: int) -> bool:
         if len(order) < needed:
@@ -210,45 +165,64 @@ class KeptRanking:
         score, row = self._bound
         return bool(scores[worst] > score or (scores[worst] == score and rows[worst] <= row))
 
-    def _list(self, rows: IntArray, count: int) -> tuple[IntArray, FloatArray, list[FloatArray | None]]:
-        """Score all remaining hosts and list the best ``count``. Return the list with its scores."""
-        scores, _ = self._scored(rows)
+    def _list(self, removed_by: Numbers, needed: int) -> IntArray:
+        """Score all remaining hosts, return the best of them, and set the bound. Raises: NotKeepable."""
+        rows = np.flatnonzero(removed_by == SURVIVED)
+        scores = np.empty(len(rows))
+        for start in range(0, len(rows), _TOGETHER):
+            some = slice(start, start + _TOGETHER)
+            scores[some] = _sums(self._shares(rows[some]))
         if not np.isfinite(scores).all():
             raise NotKeepable
-        self._bound = -np.inf, -1
-        listed = self._shorten(rows, scores, count)
-        return listed, *self._scored(listed)
-
-    def _shorten(self, rows: IntArray, scores: FloatArray, count: int) -> IntArray:
-        """List the best ``count`` of ``rows``, and raise the bound to the worst of them if there are more."""
+        count = max(self._count, 2 * needed)
         order = best(scores, min(count, len(rows)))
-        self._rows = listed = np.sort(rows[order])
-        self._listed = listed.tolist()
+        self._bound = -np.inf, -1
         if len(rows) > count:
             worst = int(order[-1])
-            score, row = float(scores[worst]), int(rows[worst])
-            if score > self._bound[0] or (score == self._bound[0] and row < self._bound[1]):
-                self._bound = score, row
-        return listed
+            self._bound = float(scores[worst]), int(rows[worst])
+        return np.sort(rows[order])
 
     def _hosts(
-        self, hosts: HostTable, rows: list[int], scores: list[float], shares: list[FloatArray | None], order: IntArray
+        self, hosts: HostTable, rows: list[int], scores: list[float], shares: list[list[float]]
     ) -> tuple[RankedHost, ...]:
-        zeros = [0.0] * len(rows)
-        parts = zip(self._parts, shares, strict=True)
-        known = {part.ratings.name: share[order].tolist() for part, share in parts if share is not None}
-        weights = (
-            zip(*[known.get(name, zeros) for name in self._names], strict=True) if self._names else [()] * len(rows)
-        )
-        names = self._names
+        names, zeros = self._names, [0.0] * len(rows)
+        known = {
+            part.ratings.name: share for part, share in zip(self._parts, shares, strict=True) if part.scale is not None
+        }
+        weights = zip(*[known.get(name, zeros) for name in names], strict=True) if names else [()] * len(rows)
         return tuple(
-            RankedHost(
-                row, hosts.hosts[row], hosts.nodes[row], hosts.uuids[row], score, dict(zip(names, each, strict=True))
-            )
-            for row, score, each in zip(rows, scores, weights, strict=True)
+            [
+                RankedHost(
+                    row,
+                    hosts.hosts[row],
+                    hosts.nodes[row],
+                    hosts.uuids[row],
+                    score,
+                    dict(zip(names, each, strict=True)),
+                )
+                for row, score, each in zip(rows, scores, weights, strict=True)
+            ]
         )
 
     @property
     def size(self) -> int:
         """The approximate number of bytes in memory."""
-        return 128 * (len(self._listed) + 2 * self._count * len(self._parts))
+        return 3_000 + self._rows.nbytes + 8_000 * sum(part.own_ends for part in self._parts)
+
+
+def _sums(shares: FloatArray) -> FloatArray:
+    """Sum the contributions in the order of the weighers, as the whole engine does. Shapes: (W, N) → (N,)."""
+    scores = np.zeros(shares.shape[1])
+    for share in shares:
+        np.add(scores, share, out=scores)
+    return scores
+
+
+def _limits(parts: Sequence[Part]) -> tuple[FloatArray | None, FloatArray | None]:
+    """Return the fixed ends of the parts' ratings, infinite if there are none. Shapes: (W, 1), or None for all."""
+    least = [-np.inf if (end := part.ratings.weigher.minimum) is None else end for part in parts]
+    most = [np.inf if (end := part.ratings.weigher.maximum) is None else end for part in parts]
+    return (
+        np.array(least)[:, np.newaxis] if max(least, default=-np.inf) > -np.inf else None,
+        np.array(most)[:, np.newaxis] if min(most, default=np.inf) < np.inf else None,
+    )

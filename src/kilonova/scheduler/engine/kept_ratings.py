@@ -12,12 +12,15 @@ import numpy as np
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.depends_on import DependsOn, dependence_of
 from kilonova.scheduler.engine.ranking import blaming, counts_nothing, ratings
+from kilonova.scheduler.engine.shared_end import SharedEnd
 from kilonova.scheduler.host_table import ALL_ROWS, FloatArray, HostTable, IntArray
 from kilonova.scheduler.rule import Weigher, rule_name
 
 #: Larger ratings and multipliers are not kept: the differences and sums of smaller ones are finite.
 _LARGEST = 1e100
 _FEW = 16
+#: Number of ratings to keep at each end.
+MOST_AT_ENDS = 64
 
 
 class NotKeepable(Exception):
@@ -30,6 +33,7 @@ class Ratings:
 
     ``least``, ``most``: the smallest and the largest multiplier. ``follows``: the ratings depend on the hosts' rows.
     ``is_silent``: the weigher has no preference, and ``raw`` is not used.
+    ``is_shared``: all shapes share the ratings. ``high``, ``low``: their ends; None if the weigher fixes the end.
     """
 
     weigher: Weigher
@@ -40,6 +44,9 @@ class Ratings:
     raw: FloatArray
     follows: bool
     is_silent: bool
+    is_shared: bool = False
+    high: SharedEnd | None = None
+    low: SharedEnd | None = None
 
     @classmethod
     def of(cls, weigher: Weigher, hosts: HostTable, spec: RequestSpec) -> "Ratings | None":
@@ -60,8 +67,23 @@ class Ratings:
         _require_finite(kept)
         return cls(weigher, name, factors, least, most, kept, follows, raw is None)
 
-    def follow(self, hosts: HostTable, spec: RequestSpec, rows: IntArray) -> None:
-        """Rate changed rows again. Raises: NotKeepable, RuleFailed."""
+    def share(self, raw: FloatArray, most: int) -> None:
+        """Share the ratings between all shapes, in the array ``raw``. ``most``: number to keep at each end."""
+        self.raw, self.is_shared = raw, True
+        self.high = SharedEnd(raw, 1, most) if self.weigher.maximum is None else None
+        self.low = SharedEnd(raw, -1, most) if self.weigher.minimum is None else None
+
+    @property
+    def largest_factor(self) -> float:
+        """The largest absolute value of the multipliers."""
+        return max(abs(self.least), abs(self.most))
+
+    @property
+    def ends(self) -> list[SharedEnd]:
+        return [end for end in (self.high, self.low) if end is not None]
+
+    def follow(self, hosts: HostTable, spec: RequestSpec, rows: IntArray) -> FloatArray | None:
+        """Rate changed rows again. Return their ratings, None if they are silent. Raises: NotKeepable, RuleFailed."""
         with blaming(self.name):
             now = ratings(self.weigher, hosts, spec, rows, len(rows))
         if (now is None) != self.is_silent:
@@ -69,6 +91,7 @@ class Ratings:
         if now is not None:
             _require_finite(now)
             self.raw[rows] = now
+        return now
 
 
 def _require_finite(values: FloatArray) -> None:
@@ -80,22 +103,40 @@ def _require_finite(values: FloatArray) -> None:
 
 
 class SharedRatings:
-    """The ratings that do not depend on the request: for each weigher, its ratings or None."""
+    """The ratings that do not depend on the request: for each weigher, its ratings or None.
 
-    def __init__(self, weighers: Sequence[Weigher], hosts: HostTable, spec: RequestSpec, number: int) -> None:
-        #: The number of the first change that the ratings do not include.
-        self.number = number
-        self.by_weigher = [None if is_of_request(each) else Ratings.of(each, hosts, spec) for each in weighers]
+    ``raw``: the ratings of all weighers that have a preference, in their order. Shapes: (W, H).
+    ``number``: the number of the first change that the ratings do not include.
+    ``most``: number of ratings to keep at each end.
+    """
+
+    def __init__(
+        self, weighers: Sequence[Weigher], hosts: HostTable, spec: RequestSpec, number: int, most: int
+    ) -> None:
+        self.number, self.most = number, most
+        self.by_weigher = [None if _is_of_request(each) else Ratings.of(each, hosts, spec) for each in weighers]
+        #: The weighers whose ratings depend on the request, with their places.
+        self.of_request = [(place, each) for place, each in enumerate(weighers) if _is_of_request(each)]
+        loud = [each for each in self.by_weigher if each is not None and not each.is_silent]
+        self.raw = np.array([each.raw for each in loud]).reshape(len(loud), len(hosts))
+        for each, raw in zip(loud, self.raw, strict=True):
+            each.share(raw, most)
         self._following = [each for each in self.by_weigher if each is not None and each.follows]
 
     def follow(self, hosts: HostTable, spec: RequestSpec, changed: IntArray, number: int) -> None:
         """Rate the rows that changed before the change ``number``. Raises: NotKeepable, RuleFailed."""
         self.number = number
-        if len(changed):
-            for each in self._following:
-                each.follow(hosts, spec, changed)
+        if not len(changed):
+            return
+        rows = changed.tolist()
+        for each in self._following:
+            now = each.follow(hosts, spec, changed)
+            if now is not None and each.ends:
+                values = now.tolist()
+                for end in each.ends:
+                    end.put(rows, values)
 
 
-def is_of_request(weigher: Weigher) -> bool:
+def _is_of_request(weigher: Weigher) -> bool:
     """Tell whether a weigher's ratings depend on the request."""
     return DependsOn.REQUEST in (dependence_of(weigher) or DependsOn.SHARED)

@@ -14,6 +14,8 @@ from kilonova.scheduler.host_table import FloatArray, HostTable, IntArray, Rows
 from kilonova.scheduler.rule import Weigher, rule_name
 
 _FEW = 16
+#: Approximate size of the sample from which a threshold for the best of many scores is estimated.
+_SAMPLE = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,37 @@ def best(scores: FloatArray, count: int) -> IntArray:
             chosen[place] = top = int(left.argmax())
             left[top] = -np.inf
         return chosen
+    among = None if size < 4 * _SAMPLE else large(scores, count)
+    if among is not None:
+        return among[best(scores[among], count)]
     threshold = np.partition(scores, size - count)[size - count]
+    return _from(scores, float(threshold), count)
+
+
+def large(values: FloatArray, count: int) -> IntArray | None:
+    """Return ascending indices that include those of the ``count`` largest values, of equal ones the first.
+
+    Return None if a sample of the values does not separate the largest ones. The result has at most a quarter of the
+    indices. It takes a tenth of the time of a partition. Shapes: (N,) → (K,).
+    """
+    size = len(values)
+    sample = values[:: size // _SAMPLE | 1]
+    place = len(sample) - min(len(sample), 2 * count * len(sample) // size + _FEW)
+    threshold = float(np.partition(sample, place)[place])
+    above = values > threshold
+    found = int(np.count_nonzero(above))
+    if found >= count:
+        return np.flatnonzero(above) if found <= size // 4 else None
+    missing = count - found
+    equal = np.flatnonzero(values == threshold)
+    if missing > len(equal) or count > size // 4:
+        return None
+    above[equal[:missing]] = True
+    return np.flatnonzero(above)
+
+
+def _from(scores: FloatArray, threshold: float, count: int) -> IntArray:
+    """Return the indices of the ``count`` highest scores, best first. ``threshold``: the lowest of them."""
     above = np.flatnonzero(scores > threshold)
     equal = np.flatnonzero(scores == threshold)[: count - len(above)]
     return np.concatenate([above[np.argsort(-scores[above], kind="stable")], equal])

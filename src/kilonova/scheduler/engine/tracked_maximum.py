@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from kilonova.scheduler.engine.ranking import best
 from kilonova.scheduler.host_table import FloatArray, IntArray
 
 _FEW = 16
@@ -42,8 +43,8 @@ class TrackedMaximum:
             places = np.arange(len(values))
             self._bound = -np.inf
         else:
-            places = np.argpartition(values, len(values) - self._most)[-self._most :]
-            self._bound = float(values[places].min())
+            places = best(values, self._most)
+            self._bound = float(values[places[-1]])
         self._some = dict(zip(rows[places].tolist(), values[places].tolist(), strict=True))
         self.value = max(self._some.values(), default=-np.inf)
         return self.value

@@ -43,6 +43,17 @@ def test_the_best_few_are_those_of_a_stable_sort(size: int, count: int, distinct
     assert best(scores, min(count, size)).tolist() == expected
 
 
+@pytest.mark.parametrize("distinct", [1, 2, 3, 100, 2**40])
+@pytest.mark.parametrize("count", [17, 64, 512, 3000, 9_999])
+@pytest.mark.parametrize("period", [0, 3, 97])
+def test_the_best_of_many_are_those_of_a_stable_sort(distinct: int, count: int, period: int) -> None:
+    size = 10_000
+    scores = np.random.default_rng(distinct).integers(0, distinct, size).astype(float)
+    if period:
+        scores = scores[np.arange(size) % period]
+    assert best(scores, count).tolist() == np.argsort(-scores, kind="stable")[:count].tolist()
+
+
 @dataclass(frozen=True)
 class Fixed:
     """Rates hosts with given numbers."""
