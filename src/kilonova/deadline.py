@@ -8,10 +8,10 @@ regularly, and a database read that is running at the deadline is cancelled. Bac
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import TypeVar
 
 from kilonova.errors import ClientGone, DeadlineExceeded
+from kilonova.records import dataclass
 
 T = TypeVar("T")
 #: Number of items of a long list between two checks of the deadline. Processing them takes less than 1 ms.

@@ -5,7 +5,6 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 
@@ -17,6 +16,7 @@ from prometheus_client.registry import Collector
 from kilonova.conductor.workflow_engine.events import Phase, WorkflowEvent
 from kilonova.db.workflows import Count, state_of
 from kilonova.errors import KilonovaError
+from kilonova.records import dataclass
 
 #: Lifetime of cached database counts, in seconds.
 KEPT_S = 5.0

@@ -5,12 +5,13 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol, runtime_checkable
 
 from kilonova.clock import utc_now
 from kilonova.errors import Unavailable
+from kilonova.records import dataclass
 
 LOG = logging.getLogger(__name__)
 

@@ -4,10 +4,10 @@
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Protocol
 
 from kilonova.periodic import OwnsPeriodicThreads, PeriodicTasks
+from kilonova.records import dataclass
 
 LOG = logging.getLogger(__name__)
 

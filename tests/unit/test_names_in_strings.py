@@ -3,6 +3,7 @@
 
 import importlib
 import inspect
+from dataclasses import fields
 
 import pytest
 
@@ -38,7 +39,7 @@ def test_a_rule_of_notifications_names_steps_of_its_workflow(kind: str, rule: Ru
 @pytest.mark.parametrize(("kind", "rule"), RULED, ids=[f"{kind}-{index}" for index, (kind, _) in enumerate(RULED)])
 def test_a_rule_of_notifications_reads_facts_that_its_workflow_has(kind: str, rule: Rule) -> None:
     read = {name for name in rule.only.__code__.co_names if name != "bool"}
-    assert read <= set(inspect.signature(REGISTRY[kind].facts).parameters)
+    assert read <= {fact.name for fact in fields(REGISTRY[kind].facts)}
 
 
 @pytest.mark.parametrize("kind", sorted(REGISTRY))

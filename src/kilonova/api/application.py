@@ -11,7 +11,7 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Any, Protocol
 
@@ -32,6 +32,7 @@ from kilonova.deadline import NEVER, Deadline, nobody_left
 from kilonova.errors import ClientGone, DeadlineExceeded, Forbidden, InvalidRequest, KilonovaError, NotFound
 from kilonova.identifiers import new_uuid
 from kilonova.logs.request_context import RequestContext, working_for
+from kilonova.records import dataclass
 from kilonova.wsgi_keys import CLIENT_GONE
 
 LOG = logging.getLogger(__name__)

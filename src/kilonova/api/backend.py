@@ -2,7 +2,7 @@
 """The services that API handlers may use, in one object, which the commands in ``cli/`` create."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from kilonova.api.health import Health
 from kilonova.api.policy import Policy
@@ -19,6 +19,7 @@ from kilonova.metrics import Metrics
 from kilonova.mirror.mirror import Mirror
 from kilonova.network.client import NetworkClient
 from kilonova.notifications.publisher import Publisher
+from kilonova.records import dataclass
 from kilonova.scheduler.engine.engine import Engine
 
 

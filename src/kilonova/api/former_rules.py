@@ -7,9 +7,10 @@ deprecated default allows.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from oslo_policy import policy
+
+from kilonova.records import dataclass
 
 _PROJECT = "rule:admin_or_owner"
 _ADMIN = "rule:admin_api"

@@ -8,7 +8,6 @@ once a second, one thread queries the database. Requests in between reuse the la
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from kilonova.db.database import Database
 from kilonova.deadline import Deadline, nobody_left
 from kilonova.errors import Unavailable
 from kilonova.periodic import PeriodicTasks
+from kilonova.records import dataclass
 
 WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 

@@ -7,7 +7,7 @@ and with schemas.
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -23,6 +23,7 @@ from kilonova.deadline import NEVER, Deadline
 from kilonova.errors import Forbidden
 from kilonova.model.requester import Requester
 from kilonova.notifications.events import ResourceEvent
+from kilonova.records import dataclass
 
 Result = TypeVar("Result")
 

@@ -10,7 +10,7 @@ import re
 import threading
 import time
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -19,6 +19,7 @@ from oslo_policy import policy
 from kilonova.api import policy_files
 from kilonova.api.former_rules import ADMIN_BEFORE, OWNER_BEFORE, FormerRule, former_of
 from kilonova.errors import ConfigurationError
+from kilonova.records import dataclass
 
 LOG = logging.getLogger(__name__)
 

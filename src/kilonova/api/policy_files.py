@@ -8,7 +8,6 @@ request.
 import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from oslo_policy.policy import parse_file_contents
 
 from kilonova.api.former_rules import FORMER, NOT_HERE
 from kilonova.errors import ConfigurationError
+from kilonova.records import dataclass
 
 #: Default of ``[oslo_policy] policy_default_rule``: name of the rule that is applied instead of an undefined rule.
 _DEFAULT = "default"

@@ -3,13 +3,14 @@
 
 import logging
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 
 from kilonova.db import host_agents
 from kilonova.db.database import Database
 from kilonova.errors import Unavailable
 from kilonova.logs.rate_limited_log import RateLimitedLog
+from kilonova.records import dataclass
 
 LOG = logging.getLogger(__name__)
 

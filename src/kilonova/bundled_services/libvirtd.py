@@ -18,7 +18,6 @@ import sys
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
@@ -29,6 +28,7 @@ from kilonova.bundled_services.private_file import write_private
 from kilonova.bundled_services.program_path import PATH
 from kilonova.bundled_services.short_way import make_short_way, short_way
 from kilonova.errors import ConfigurationError, Unavailable
+from kilonova.records import dataclass
 
 _START_S = 30.0
 _STOP_S = 15.0

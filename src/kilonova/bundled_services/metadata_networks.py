@@ -2,9 +2,9 @@
 """Read from the databases of OVN and Open vSwitch which networks have guests that need the metadata service."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from kilonova.bundled_services.ovsdb_client import Row
+from kilonova.records import dataclass
 
 #: Tables and columns that are read: in OVN's northbound database, and in the database of Open vSwitch.
 NORTHBOUND = {

@@ -9,9 +9,10 @@ import http.client
 import logging
 import socket
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
+
+from kilonova.records import dataclass
 
 LOG = logging.getLogger(__name__)
 _TIMEOUT_S = 20.0

@@ -2,11 +2,12 @@
 """Neutron's configuration file. Each mechanism adds the options for binding ports and routing packets."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from kilonova.bundled_services import sqlite_url
 from kilonova.bundled_services.settings import NeutronSettings
+from kilonova.records import dataclass
 
 Sections = Mapping[str, Mapping[str, str]]
 

@@ -15,7 +15,6 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from kilonova.bundled_services.port_probe import is_listening
 from kilonova.bundled_services.private_file import write_private
 from kilonova.bundled_services.settings import LOG_BYTES, LOGS_KEPT
 from kilonova.errors import ConfigurationError, Unavailable
+from kilonova.records import dataclass
 
 _USER = "rabbitmq"
 _PROGRAMS = Path("/usr/lib/rabbitmq/bin")  # not /usr/sbin: the scripts there change user and folder

@@ -3,10 +3,10 @@
 
 import dataclasses
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
 from kilonova.bundled_services.private_file import write_private
+from kilonova.records import dataclass
 
 #: Size in bytes at which a log file of ``kilonova up`` is rotated, and number of rotated files that are kept.
 LOG_BYTES = 20 * 2**20

@@ -2,7 +2,6 @@
 """Placing of a build: a new server gets its first host."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from kilonova.claims.first_host import FirstHost, add_consumers
@@ -10,6 +9,7 @@ from kilonova.claims.placing import Claim
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.mirror_source import instance_value
 from kilonova.model.instance import TaskState, VmState
+from kilonova.records import dataclass
 
 _NEW = FirstHost(VmState.BUILDING, TaskState.SCHEDULING)
 

@@ -15,7 +15,6 @@ guards are then evaluated after the last statement, in the same order.
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import sqlalchemy as sa
 
@@ -28,6 +27,7 @@ from kilonova.db.host_devices import Taking
 from kilonova.db.providers import log_usage, touch
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import ClaimLost
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ The claim does not change ``instances.host``: :func:`kilonova.db.moves.switch` o
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import sqlalchemy as sa
 
@@ -18,6 +17,7 @@ from kilonova.db.core.statements import ManyRows
 from kilonova.db.core.transaction import Transaction
 from kilonova.model.instance import TaskState
 from kilonova.model.server_migration import MigrationStatus, ServerMigration
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

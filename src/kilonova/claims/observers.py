@@ -2,9 +2,9 @@
 """Callbacks for decisions, lost claims and requests, for metrics and notifications."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 
 
 def _nobody(*_: object) -> None:

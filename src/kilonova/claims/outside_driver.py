@@ -14,7 +14,7 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextvars import copy_context
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -24,6 +24,7 @@ from kilonova.errors import NoValidHost, RequestFilterFailed, RuleFailed, Unavai
 from kilonova.model.host_devices import DeviceShare
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import GroupView
+from kilonova.records import dataclass
 from kilonova.scheduler.decision import SURVIVED, Decision, RankedHost, RuleCount
 from kilonova.scheduler.driver import Cloud, RequestContext, Scheduler
 from kilonova.scheduler.engine.engine import Engine

@@ -8,7 +8,7 @@ rows of many claims at once.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 import msgspec
@@ -19,6 +19,7 @@ from kilonova.db.instance_actions import EndedEvent
 from kilonova.db.workflows import WorkflowRow
 from kilonova.model.host_devices import DeviceShare
 from kilonova.model.instance import TaskState
+from kilonova.records import dataclass
 
 
 class Chosen(msgspec.Struct, frozen=True):

@@ -2,10 +2,10 @@
 """What a new port of a server can get on the server's present host: resources of providers, and a PCI device."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
 from kilonova.errors import NoValidHost
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.devices.pci_fit import serve
 from kilonova.scheduler.devices.pci_request import requests_of_ports
 from kilonova.scheduler.engine.provider_trees import Allotment, allotment_from_tree

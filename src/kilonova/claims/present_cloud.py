@@ -2,11 +2,12 @@
 """The present cloud as a process sees it that only reads the database: hosts, rules and change-log number."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from kilonova.db.database import Database
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.server_group import GroupView
+from kilonova.records import dataclass
 from kilonova.scheduler.devices.pci_request import Alias
 from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.host_table import HostTable

@@ -7,7 +7,7 @@
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from sqlalchemy.engine import Connection
@@ -18,6 +18,7 @@ from kilonova.db.core import change_log
 from kilonova.db.decisions import StoredDecision, body_of, names_of
 from kilonova.errors import FromNewerRelease, RuleFailed
 from kilonova.mirror.mirror import Mirror
+from kilonova.records import dataclass
 from kilonova.scheduler.decision import Decision
 from kilonova.scheduler.devices.choice import first_that_gives, needs_of
 from kilonova.scheduler.devices.pci_request import Alias

@@ -2,7 +2,6 @@
 """Placing of an unshelve: a shelved and offloaded server gets a new host, and all its resources on this host."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from kilonova.claims.first_host import FirstHost, add_consumers
@@ -10,6 +9,7 @@ from kilonova.claims.placing import Claim
 from kilonova.db import instances
 from kilonova.db.core.transaction import Transaction
 from kilonova.model.instance import TaskState, VmState
+from kilonova.records import dataclass
 
 _OFFLOADED = FirstHost(VmState.SHELVED_OFFLOADED, TaskState.UNSHELVING)
 

@@ -9,7 +9,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 
 from kilonova.compute import reboots
@@ -69,6 +69,7 @@ from kilonova.model.found_guest import Removal
 from kilonova.model.host import NodeReport
 from kilonova.model.image_data import CacheResult, ImageData
 from kilonova.model.instance import PowerState, TaskState
+from kilonova.records import dataclass
 
 LOG = logging.getLogger(__name__)
 #: Errors of a driver whose cause is the request or its image, not the host.

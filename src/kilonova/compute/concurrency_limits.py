@@ -4,10 +4,10 @@
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from kilonova.messaging.messages import LiveMigrate, SpawnGuest
+from kilonova.records import dataclass
 
 T = TypeVar("T")
 

@@ -7,13 +7,13 @@ or removed it.
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from kilonova.compute.agent import Agent
 from kilonova.messaging.bus import AgentBus
 from kilonova.messaging.messages import PowerStates
 from kilonova.model.instance import PowerState
 from kilonova.periodic import PeriodicPart, PeriodicThread
+from kilonova.records import dataclass
 
 LOG = logging.getLogger(__name__)
 _TOLD_TOGETHER = 200

@@ -7,13 +7,13 @@ action on the guest of a deleted server.
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 
 from kilonova.compute.able_driver import AbleDriver
 from kilonova.compute.kept_guests import keep
 from kilonova.model.found_guest import Removal, RemovalReason
 from kilonova.model.instance import PowerState
+from kilonova.records import dataclass
 
 LOG = logging.getLogger(__name__)
 

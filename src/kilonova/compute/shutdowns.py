@@ -4,11 +4,11 @@
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from time import monotonic
 from typing import Protocol
 
 from kilonova.compute.virt.base import AgentStopsError
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 """Settings of an agent process. They contain no options of the database or the API, and no user credentials."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from kilonova.config.compute import ComputeSettings
@@ -14,6 +14,7 @@ from kilonova.config.libvirt import LibvirtSettings
 from kilonova.config.log import LogSettings
 from kilonova.config.metadata import MetadataSettings
 from kilonova.config.rabbit import RabbitSettings
+from kilonova.records import dataclass
 
 
 def _no_options(cls: type[Any]) -> Mapping[str, Any]:

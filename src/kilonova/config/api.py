@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """[api], and the options that limit the size of request bodies."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
 
 from kilonova.config.address import Address, parse_address
 from kilonova.config.option import Option
+from kilonova.records import dataclass
 
 _LOOPBACK = Address("127.0.0.1", 8774)
 

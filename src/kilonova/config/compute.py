@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Options of [DEFAULT] for hosts, availability zones and services."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
 
 from kilonova.config.option import Option
+from kilonova.records import dataclass
 
 #: Values of ``servicegroup_driver`` that name no external class.
 HEARTBEATS, MEMCACHED = "db", "mc"

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """[conductor], and the timeouts of workflows that wait for agents."""
 
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from kilonova.config.option import Option
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 """Options of `kilonova console-proxy`: its listeners, allowed clients, limits and noVNC files."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -13,6 +12,7 @@ from kilonova.config.log import LogSettings
 from kilonova.config.option import Option
 from kilonova.config.section import read_section, settings_of
 from kilonova.errors import ConfigurationError
+from kilonova.records import dataclass
 
 _HOST, _PORT = "Address at which the proxy of {} consoles listens.", "Port at which the proxy of {} consoles listens."
 _EVERYWHERE = "0.0.0.0"  # noqa: S104 - Nova's default

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """[consoleauth], [vnc], [spice], [serial_console], [mks]: addresses at which users and proxies reach consoles."""
 
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from kilonova.config.option import Option
+from kilonova.records import dataclass
 
 _ENABLED = "Whether users can get URLs of these consoles."
 _LISTEN = "Address at which the hypervisors of this process listen for connections to these consoles."

@@ -2,7 +2,7 @@
 """Options for a real host's resources (CPUs, memory, disk, PCI devices) and for the metrics that it reports."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Annotated, Any, ClassVar
 
 from oslo_config import cfg
@@ -11,6 +11,7 @@ from kilonova.config.option import Option
 from kilonova.config.section import read_section
 from kilonova.errors import ConfigurationError
 from kilonova.model.cpu_set import parse_cpus
+from kilonova.records import dataclass
 
 
 def _cpus(text: str) -> frozenset[int]:

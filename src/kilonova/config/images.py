@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """[images] and [image_cache]: transfer of image data to hosts, and the image cache of hosts."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
 
 from kilonova.config.option import Option
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

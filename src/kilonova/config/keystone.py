@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """[keystone]: options of lookups in Keystone. Token validation has options of its own, those of keystonemiddleware."""
 
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from kilonova.config.option import Option
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """[libvirt]: options of real guests. Every process that runs a libvirt host reads them."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
 
 from kilonova.config.option import Option
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Log options of [DEFAULT], named as in oslo.log."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
 
 from kilonova.config.option import Option
 from kilonova.logs.rotation import LogFile
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

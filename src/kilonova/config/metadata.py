@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Options of the metadata service, for control processes and for agents of hosts."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
 
 from kilonova.config.option import Option
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,13 @@
 """[notifications] and [oslo_messaging_notifications]: format, content and destinations of notifications."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from oslo_config import cfg
 
 from kilonova.config.option import Option
+from kilonova.records import dataclass
 
 _OSLO = "oslo_messaging_notifications"
 _NOOP = "noop"

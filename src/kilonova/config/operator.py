@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """[operator]: retention of decisions, checkpoints and deleted servers; limits of jobs."""
 
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from kilonova.config.option import Option
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

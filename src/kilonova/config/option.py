@@ -5,11 +5,12 @@ An option has the name, type and default of the dataclass field that holds its v
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
 from oslo_config import cfg
+
+from kilonova.records import dataclass
 
 _KINDS: dict[Any, type[cfg.Opt]] = {int: cfg.IntOpt, float: cfg.FloatOpt, bool: cfg.BoolOpt, str: cfg.StrOpt}
 #: Field types whose constructor accepts the option's text. Tuples and the types in ``_KINDS`` are converted, too; every

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Options in [DEFAULT] for the periodic tasks of control processes."""
 
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from kilonova.config.option import Option
 from kilonova.model.audit_periods import AuditPeriods
+from kilonova.records import dataclass
 
 _MONTHS = AuditPeriods()
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """[placement]: options of the Placement API."""
 
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from kilonova.config.option import Option
 from kilonova.placement.search_budget import DEFAULT_STEPS
+from kilonova.records import dataclass
 
 #: Project and user of consumers whose allocations were written with a microversion before 1.8, which has no field for
 #: them.

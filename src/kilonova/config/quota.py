@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """[quota]: default quota limits, and the quota driver."""
 
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from kilonova.config.option import Option
 from kilonova.model.quota import NO_LIMITS, Limits
+from kilonova.records import dataclass
 
 DB_QUOTAS, NO_QUOTAS, UNIFIED_LIMITS = (
     f"nova.quota.{name}" for name in ("DbQuotaDriver", "NoopQuotaDriver", "UnifiedLimitsDriver")

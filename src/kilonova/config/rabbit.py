@@ -2,13 +2,13 @@
 """[DEFAULT] transport_url and [oslo_messaging_rabbit]: the connection to the broker, which agent processes need."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from ssl import TLSVersion
 from typing import Annotated, ClassVar
 
 from kilonova.config.option import Option
 from kilonova.messaging.rabbit.transport_url import Tls, Transport, TransportUrl, parse_transport_url
+from kilonova.records import dataclass
 
 _GROUP = "oslo_messaging_rabbit"
 _VERSIONS = {"TLSv1_2": TLSVersion.TLSv1_2, "TLSv1_3": TLSVersion.TLSv1_3}

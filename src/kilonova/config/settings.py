@@ -2,7 +2,7 @@
 """All settings of a control process."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Any, get_type_hints
 
@@ -34,6 +34,7 @@ from kilonova.config.quota import QuotaSettings
 from kilonova.config.rabbit import RabbitSettings
 from kilonova.config.scheduler import scheduler_options
 from kilonova.config.section import Section, settings_of
+from kilonova.records import dataclass
 from kilonova.scheduler.settings import SchedulerConfig
 
 

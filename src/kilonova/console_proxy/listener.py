@@ -8,7 +8,6 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -25,6 +24,7 @@ from kilonova.console_proxy.token_check import TokenCheck, TokenDesk, address_of
 from kilonova.console_proxy.tokens import Console
 from kilonova.errors import Unavailable
 from kilonova.model.console import ConsoleProtocol
+from kilonova.records import dataclass
 
 LOG = logging.getLogger(__name__)
 _BINARY = Subprotocol("binary")

@@ -8,7 +8,6 @@ import socket
 import ssl
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from websockets.asyncio.server import Server
@@ -20,6 +19,7 @@ from kilonova.console_proxy.tokens import Tokens
 from kilonova.console_proxy.web_files import WebFiles
 from kilonova.model.console import ConsoleProtocol
 from kilonova.process_parts import PartOf, ProcessParts
+from kilonova.records import dataclass
 
 LOG = logging.getLogger(__name__)
 _STOP_S = 3.0

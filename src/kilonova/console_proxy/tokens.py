@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lookup of a token's console through the compute API, as a user with the role ``service`` (ADR 30)."""
 
-from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import quote
 
 from keystoneauth1 import exceptions
 
 from kilonova.errors import Unavailable
+from kilonova.records import dataclass
 
 _OK, _NOT_FOUND = 200, 404
 #: 2.31 is the first microversion that shows tokens of all console types.

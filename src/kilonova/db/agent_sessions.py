@@ -2,7 +2,7 @@
 """Sessions of agent processes that are reached through the broker, and the hosts of each session (ADR 20)."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 
 import sqlalchemy as sa
@@ -14,6 +14,7 @@ from kilonova.db.core.transaction import Transaction
 from kilonova.deadline import heeding
 from kilonova.errors import Forbidden
 from kilonova.model.host import COMPUTE
+from kilonova.records import dataclass
 
 _A, _P = t.host_agents.c, t.processes.c
 #: Maximum length in characters of the name of a session; the name is a uuid.

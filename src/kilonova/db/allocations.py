@@ -8,7 +8,7 @@ depend on the number of requests.
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from kilonova.db.inventory_use import InventoryKey
 from kilonova.db.resource_classes import ids as class_ids_of
 from kilonova.deadline import heeding
 from kilonova.errors import ConcurrentUpdate, Conflict, InvalidRequest, NotFound
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

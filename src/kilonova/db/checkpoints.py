@@ -7,7 +7,6 @@ prevents the start of another checkpoint.
 
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import sqlalchemy as sa
@@ -17,6 +16,7 @@ from kilonova.db.change_log import changes as codec
 from kilonova.db.change_log.changes import Change
 from kilonova.db.core import tables as t
 from kilonova.db.core.transaction import Transaction
+from kilonova.records import dataclass
 
 #: Time after which an incomplete checkpoint is ignored, because the process that started it must have stopped.
 GIVEN_UP = timedelta(minutes=15)

@@ -2,7 +2,6 @@
 """Hypervisors, found by (service host, hypervisor hostname). A hypervisor and its provider have the same fixed uuid."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -21,6 +20,7 @@ from kilonova.errors import NotFound
 from kilonova.identifiers import new_uuid
 from kilonova.model.address import canonical_address
 from kilonova.model.host import Capabilities, ComputeNode, NodeReport
+from kilonova.records import dataclass
 
 _FAILING = Prepared(
     sa.select(t.compute_nodes.c.uuid).where(

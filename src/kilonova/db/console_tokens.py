@@ -5,7 +5,6 @@ A token is valid until it expires, and only while its server is on the host wher
 """
 
 import hashlib
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -15,6 +14,7 @@ from sqlalchemy.engine import Connection
 from kilonova.db.core import tables as t
 from kilonova.db.core.transaction import Transaction
 from kilonova.model.console import ConsoleEnd
+from kilonova.records import dataclass
 
 #: Maximum number of tokens of one server; a further token replaces the oldest.
 MOST = 100

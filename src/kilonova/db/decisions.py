@@ -3,7 +3,6 @@
 
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -15,6 +14,7 @@ from kilonova.db.core.prepared import PreparedInsert
 from kilonova.db.core.transaction import Transaction
 from kilonova.deadline import heeding
 from kilonova.model.server_migration import MoveKind
+from kilonova.records import dataclass
 from kilonova.scheduler.decision import SURVIVED, Decision, RankedHost
 from kilonova.scheduler.host_table import HostTable
 

@@ -9,7 +9,6 @@ or another one is enrolled for them.
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 import sqlalchemy as sa
@@ -20,6 +19,7 @@ from kilonova.db.core import tables as t
 from kilonova.db.core.statements import insert_many, mapping, pieces
 from kilonova.db.core.transaction import Transaction
 from kilonova.errors import Conflict, Forbidden, InvalidRequest, NotFound
+from kilonova.records import dataclass
 
 _A, _H = t.enrolled_agents.c, t.enrolled_hosts.c
 _ADDED_TOGETHER = 10_000

@@ -17,7 +17,7 @@ written.
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 
 import sqlalchemy as sa
@@ -30,6 +30,7 @@ from kilonova.db.core.statements import pieces
 from kilonova.model.found_guest import FoundGuest, Removal, RemovalReason, StrayGuest, StrayKind
 from kilonova.model.instance import VmState
 from kilonova.model.server_migration import OPEN, MigrationStatus, ServerMigration
+from kilonova.records import dataclass
 
 #: The guests that hosts report: host → instance uuid → guest.
 Found = Mapping[str, Mapping[str, FoundGuest]]

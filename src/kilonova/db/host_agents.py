@@ -9,7 +9,6 @@ The change log has the process of each agent, and each process that goes down or
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import sqlalchemy as sa
@@ -21,6 +20,7 @@ from kilonova.db.core.clock import epoch_of
 from kilonova.db.core.statements import insert_many, insert_missing, pieces
 from kilonova.db.core.transaction import Transaction
 from kilonova.deadline import heeding
+from kilonova.records import dataclass
 
 #: Default lease: how long a process counts as alive after its last heartbeat.
 LEASE = timedelta(seconds=60)

@@ -9,7 +9,7 @@ same transaction, so mirrors do not need them. Every change logs all devices of 
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -38,6 +38,7 @@ from kilonova.model.guest_devices import GuestDevice, GuestDevices, devices_of_p
 from kilonova.model.host_devices import DeviceShare, HostDevices
 from kilonova.model.numa import HostCell
 from kilonova.model.pci import CardFacts, PciPool
+from kilonova.records import dataclass
 
 _CELL, _POOL, _SHARE = t.numa_cells.c, t.pci_pools.c, t.device_shares.c
 _NODE_OF = Prepared(sa.select(_SHARE.node_uuid).where(_SHARE.instance_uuid == sa.bindparam("instance_uuid")))

@@ -2,7 +2,6 @@
 """Instance actions: each requested operation on a server, with its events."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -14,6 +13,7 @@ from kilonova.db.core.prepared import PreparedInsert
 from kilonova.db.core.transaction import Transaction
 from kilonova.errors import InvalidRequest
 from kilonova.model.requester import Requester
+from kilonova.records import dataclass
 
 SUCCESS, ERROR = "Success", "Error"
 _A = t.instance_actions.c

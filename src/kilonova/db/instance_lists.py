@@ -4,7 +4,7 @@
 import re
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ from kilonova.db.name_patterns import AddressPatterns, matching, read_pattern
 from kilonova.deadline import heeding
 from kilonova.errors import InvalidRequest
 from kilonova.model.instance import Instance, TaskState, VmState
+from kilonova.records import dataclass
 
 #: A pattern of these characters, of which only the dot has a special meaning, is also a pattern of SQL's LIKE.
 _PLAIN_ADDRESS = re.compile(r"[0-9a-f:.]+")

@@ -5,7 +5,6 @@ Every change that concerns the scheduler (host, I/O operations) is logged for th
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -24,6 +23,7 @@ from kilonova.errors import NotFound, UnexpectedTaskState
 from kilonova.model.instance import Fault, Instance, PowerState, TaskState, VmState, is_io_heavy
 from kilonova.model.quota import Usage
 from kilonova.model.transitions import TRANSITIONS
+from kilonova.records import dataclass
 
 _I = t.instances.c
 _INSERT = PreparedInsert(t.instances)

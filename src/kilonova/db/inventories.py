@@ -3,7 +3,6 @@
 
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 import sqlalchemy as sa
@@ -15,6 +14,7 @@ from kilonova.db.provider_edits import Change, ProviderEdit, advanced, edit, unl
 from kilonova.db.provider_states import HeldInventory, ProviderState, Vocabulary
 from kilonova.errors import ConcurrentUpdate, Conflict, InvalidRequest, NotFound
 from kilonova.model.provider import Inventory, Provider
+from kilonova.records import dataclass
 
 IN_USE = "placement.inventory.inuse"
 

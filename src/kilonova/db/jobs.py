@@ -6,7 +6,6 @@ attempt, so a process whose job was given to another process changes nothing.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -18,6 +17,7 @@ from kilonova.db.core import tables as t
 from kilonova.db.core.transaction import Transaction
 from kilonova.errors import Conflict, NotFound
 from kilonova.model.job import UNFINISHED, JobState
+from kilonova.records import dataclass
 
 #: Number of control processes that may die under a job before it fails.
 MOST_ATTEMPTS = 2

@@ -4,7 +4,6 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
@@ -34,6 +33,7 @@ from kilonova.db.database import Database
 from kilonova.db.server_migrations import OtherSide
 from kilonova.model.host import COMPUTE
 from kilonova.model.instance import is_io_heavy
+from kilonova.records import dataclass
 
 #: Rows per fetch; more would not be faster and would fragment the memory.
 _FETCHED_TOGETHER = 2_000

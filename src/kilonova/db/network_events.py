@@ -6,7 +6,6 @@ without a workflow are not stored, since nothing waits for them.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 import sqlalchemy as sa
@@ -17,6 +16,7 @@ from kilonova.db.core.prepared import Prepared
 from kilonova.db.core.statements import pieces
 from kilonova.db.core.transaction import Transaction
 from kilonova.model.network_event import NetworkEvent, NetworkEventName
+from kilonova.records import dataclass
 
 _E = t.network_events.c
 _OF_SERVER = Prepared(

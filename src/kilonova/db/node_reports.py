@@ -3,7 +3,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import sqlalchemy as sa
 
@@ -15,6 +15,7 @@ from kilonova.db.provider_states import HeldInventory, ProviderState
 from kilonova.db.providers import NewProvider
 from kilonova.errors import InvalidRequest
 from kilonova.model.provider import Inventory
+from kilonova.records import dataclass
 
 _MAX_INTEGER = 2**31 - 1
 #: Custom names that the Placement API accepts.

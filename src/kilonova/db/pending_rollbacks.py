@@ -7,7 +7,6 @@ when the agent reports that the guest has been restored or does not exist.
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import datetime
 
 import sqlalchemy as sa
@@ -17,6 +16,7 @@ from kilonova.db.core import tables as t
 from kilonova.db.core.statements import insert_missing, pieces
 from kilonova.db.core.transaction import Transaction
 from kilonova.model.server_migration import MigrationType, ServerMigration
+from kilonova.records import dataclass
 
 _H, _M, _I = t.homecomings.c, t.server_migrations.c, t.instances.c
 

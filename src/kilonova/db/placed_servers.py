@@ -6,7 +6,6 @@ Values that many servers share (flavors, image properties, allocations) are one 
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import orjson
@@ -23,6 +22,7 @@ from kilonova.model.flavor import Flavor
 from kilonova.model.host_devices import DeviceShare
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_migration import MigrationStatus
+from kilonova.records import dataclass
 
 _I, _A, _M, _R = t.instances.c, t.allocations.c, t.server_migrations.c, t.request_specs.c
 _FETCHED_TOGETHER = 2_000

@@ -2,7 +2,6 @@
 """Recorded power states of servers, for the comparison with the states that hypervisors report (LIFECYCLE §6)."""
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -16,6 +15,7 @@ from kilonova.db.core.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate
 from kilonova.model.instance import Instance, PowerState, VmState
 from kilonova.model.transitions import HARD_REBOOT, SOFT_REBOOT
+from kilonova.records import dataclass
 
 _I = t.instances.c
 _REBOOTS = [task.value for task in (*SOFT_REBOOT, *HARD_REBOOT)]

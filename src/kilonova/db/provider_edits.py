@@ -12,7 +12,7 @@ number of edits. No other transaction writes at the same time, see :mod:`kilonov
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -25,6 +25,7 @@ from kilonova.db.core.transaction import BatchedWrite, Transaction, batched, onl
 from kilonova.db.provider_states import INVENTORY_COLUMNS, ProviderState, Vocabulary, inventory_values, name_taken
 from kilonova.errors import ConcurrentUpdate, Conflict, KilonovaError, NotFound
 from kilonova.model.vocabulary import Word
+from kilonova.records import dataclass
 
 #: Placeholder id of an aggregate that is not stored yet.
 NEW = -1

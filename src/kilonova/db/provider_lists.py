@@ -2,7 +2,7 @@
 """Lists of resource providers by the filters of the Placement API."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import sqlalchemy as sa
@@ -12,6 +12,7 @@ from kilonova.db.core import tables as t
 from kilonova.db.provider_states import PROVIDERS
 from kilonova.deadline import heeding
 from kilonova.model.provider import Provider
+from kilonova.records import dataclass
 
 _ME = t.resource_providers
 

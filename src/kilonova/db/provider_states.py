@@ -6,7 +6,7 @@ database server.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Any
 
@@ -20,6 +20,7 @@ from kilonova.db.core.transaction import Transaction
 from kilonova.errors import Conflict, NotFound
 from kilonova.model.provider import Inventory, Provider
 from kilonova.model.vocabulary import Word
+from kilonova.records import dataclass
 
 _ME = t.resource_providers
 _root = _ME.alias("root")

@@ -6,7 +6,6 @@ than the present one is refused (:func:`kilonova.db.provider_edits.unless_change
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -21,6 +20,7 @@ from kilonova.db.core.transaction import BatchedWrite, Transaction, batched, onl
 from kilonova.db.provider_states import PROVIDERS, ProviderState, name_taken
 from kilonova.errors import Conflict, InvalidRequest, KilonovaError, NotFound
 from kilonova.model.provider import Provider
+from kilonova.records import dataclass
 
 _ME = t.resource_providers
 

@@ -8,7 +8,7 @@ each limit as a guard (ADR 11).
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import sqlalchemy as sa
@@ -33,6 +33,7 @@ from kilonova.model.quota import (
     shortage,
 )
 from kilonova.model.server_migration import MigrationType
+from kilonova.records import dataclass
 
 #: User id in the row of a whole project.
 EVERYBODY = ""

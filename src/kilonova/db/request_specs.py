@@ -6,7 +6,7 @@ All instances of a request share one row, which is deleted with the last of them
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import msgspec
@@ -29,6 +29,7 @@ from kilonova.model.local_disk import NO_LOCAL_DISKS, EphemeralDisk, LocalDisks,
 from kilonova.model.placed_server import PlacedServer
 from kilonova.model.request_spec import RequestedNetwork, RequestSpec, ResourceGroup, StoredRequest
 from kilonova.model.server_migration import MoveKind
+from kilonova.records import dataclass
 
 _INSERT = PreparedInsert(t.request_specs)
 _R = t.request_specs.c

@@ -2,7 +2,6 @@
 """Reshape of providers: inventories and allocations are changed in one transaction."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from kilonova.db import allocations, inventories, provider_edits, provider_states, providers, resource_classes
 from kilonova.db.allocations import ConsumerRequest
@@ -11,6 +10,7 @@ from kilonova.db.provider_edits import advanced
 from kilonova.db.provider_states import ProviderState, Vocabulary
 from kilonova.errors import ConcurrentUpdate, NotFound
 from kilonova.model.provider import Inventory
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -20,6 +19,7 @@ from kilonova.db.core.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate, InvalidRequest, NotFound
 from kilonova.model.flavor import Flavor
 from kilonova.model.server_migration import OPEN, MigrationStatus, MigrationType, ServerMigration
+from kilonova.records import dataclass
 
 _M, _I = t.server_migrations.c, t.instances.c
 #: SQL condition: the migration is in progress.

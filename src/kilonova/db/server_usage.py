@@ -2,7 +2,6 @@
 """Resource usage of servers, computed from their flavors: of all servers on a host, or of all servers in a period."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 
 import sqlalchemy as sa
@@ -14,6 +13,7 @@ from kilonova.deadline import heeding
 from kilonova.errors import InvalidRequest
 from kilonova.model.flavor import Flavor
 from kilonova.model.instance import VmState
+from kilonova.records import dataclass
 
 _I = t.instances.c
 

@@ -6,7 +6,7 @@ A stray is a guest on a host where its server is not recorded, or a missing gues
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -18,6 +18,7 @@ from kilonova.db.core.transaction import Transaction
 from kilonova.errors import NotFound
 from kilonova.model.found_guest import StrayGuest, StrayKind
 from kilonova.model.instance import PowerState
+from kilonova.records import dataclass
 
 _O = t.odd_guests.c
 #: Maximum number of strays stored for one host, and for all hosts of one process: more than occur even after the

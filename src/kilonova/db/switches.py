@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cloud-wide switches that operators turn on and off at run time. A switch is on while it has a row."""
 
-from dataclasses import dataclass
 from datetime import datetime
 
 import sqlalchemy as sa
@@ -9,6 +8,7 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db.core import tables as t
 from kilonova.db.core.transaction import Transaction
+from kilonova.records import dataclass
 
 #: Name of the switch that makes all APIs refuse changes.
 READ_ONLY = "read-only"

@@ -2,7 +2,7 @@
 """Keys that sign tickets for image data (ADR 23), and a check of the agent of the host that a ticket names."""
 
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 
 import sqlalchemy as sa
@@ -10,6 +10,7 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db.core import tables as t
 from kilonova.db.core.transaction import Transaction
+from kilonova.records import dataclass
 
 _BYTES = 32
 _K = t.ticket_keys.c

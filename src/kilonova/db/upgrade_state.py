@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks before an upgrade: old agents, ended control processes with workflows, and stuck workflows."""
 
-from dataclasses import dataclass
 from datetime import datetime
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db.core import tables as t
+from kilonova.records import dataclass
 
 _A, _P = t.host_agents.c, t.processes.c
 

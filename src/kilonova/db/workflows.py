@@ -6,7 +6,7 @@ control processes may adopt the workflow.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from typing import Any
 
@@ -20,6 +20,7 @@ from kilonova.db.core.transaction import Transaction
 from kilonova.db.host_agents import alive
 from kilonova.errors import ConcurrentUpdate, NotFound
 from kilonova.model.instance import VmState
+from kilonova.records import dataclass
 
 _W, _P = t.workflows.c, t.processes.c
 _LEADER = t.workflows.alias("leader")

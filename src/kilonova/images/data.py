@@ -2,8 +2,9 @@
 """Interfaces for reading and writing image data through a control process."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Protocol
+
+from kilonova.records import dataclass
 
 
 class Body(Protocol):

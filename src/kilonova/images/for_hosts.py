@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Access of hosts to image data: the path in a shared folder, and a ticket that is valid for one host only."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
 from kilonova.images.tickets import Direction, TicketOffice
 from kilonova.model.image import Image
 from kilonova.model.image_data import ImageData
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

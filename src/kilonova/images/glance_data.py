@@ -3,7 +3,7 @@
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 from urllib.parse import quote
 
@@ -14,6 +14,7 @@ from urllib3.exceptions import HTTPError
 from kilonova.errors import Conflict, Forbidden, NotFound, Unavailable
 from kilonova.images.data import Body, Stored
 from kilonova.images.endpoints import Endpoints
+from kilonova.records import dataclass
 
 LOG = logging.getLogger(__name__)
 PIECE = 1 << 16

@@ -2,11 +2,12 @@
 """Images as the compute API shows and changes them (the deprecated image proxy API)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from kilonova.errors import InvalidRequest, NotFound
 from kilonova.images.source import ImageSource
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,10 @@ import json
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
+
+from kilonova.records import dataclass
 
 _FORM = b"kilonova image ticket 1"
 #: Seconds for which a process may keep signing with a key after another process has made a newer key.

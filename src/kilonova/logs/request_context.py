@@ -3,7 +3,8 @@
 
 from collections.abc import Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
+
+from kilonova.records import dataclass
 
 HEADER = "X-OpenStack-Request-ID"
 

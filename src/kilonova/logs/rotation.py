@@ -5,10 +5,11 @@ import fcntl
 import logging
 import os
 import sys
-from dataclasses import dataclass
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
+
+from kilonova.records import dataclass
 
 _OUTPUT_AND_ERROR = (1, 2)
 

@@ -8,13 +8,13 @@ is late.
 
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import Protocol
 
 from kilonova.errors import Forbidden
 from kilonova.messaging.codec import VERSION
 from kilonova.messaging.messages import AgentMessage, Answer, ConductorMessage, Question
 from kilonova.messaging.thread_pools import AgentPool
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,6 @@ Each version, and what was added with it:
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, get_args
 
 import msgspec
@@ -33,6 +32,7 @@ import msgspec
 from kilonova import decoding
 from kilonova.errors import AgentTooOld
 from kilonova.messaging.messages import AgentMessage, Answer, ConductorMessage, HostsRegistered, Question
+from kilonova.records import dataclass
 
 VERSION = 9
 NEEDS = 2

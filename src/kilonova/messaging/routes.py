@@ -2,10 +2,10 @@
 """Routes to hosts over the broker: the current agent process of each host, and the enrolled agents (ADR 20)."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Protocol
 
 from kilonova.messaging.codec import VERSION
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,10 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from kilonova.mirror.host_columns import HostColumns
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

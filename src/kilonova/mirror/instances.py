@@ -3,7 +3,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from kilonova.db.change_log.changes import LoggedInstance
 from kilonova.mirror.layout import NodeRows
 from kilonova.mirror.node_ids import NodeIds
+from kilonova.records import dataclass
 from kilonova.scheduler.guests import Counts, GuestCounts, GuestKind, GuestTally, SomeGuests, guest_kind
 
 

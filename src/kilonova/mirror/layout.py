@@ -6,7 +6,6 @@ A row is a node that has a resource provider and whose host has a compute servic
 
 from array import array
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar, overload
 
 import numpy as np
@@ -17,6 +16,7 @@ from kilonova.mirror.host_columns import HostColumns
 from kilonova.model.host import Capabilities
 from kilonova.placement.provider_table import ProviderTable
 from kilonova.placement.provider_tree import SHARING_TRAIT
+from kilonova.records import dataclass
 
 T = TypeVar("T")
 

@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from kilonova import deadline
@@ -31,6 +31,7 @@ from kilonova.mirror.directory import HostDirectory
 from kilonova.mirror.state import Assumption, MirrorState
 from kilonova.model.server_group import GroupView
 from kilonova.placement.provider_table import ProviderTable
+from kilonova.records import dataclass
 from kilonova.scheduler.host_table import HostTable
 from kilonova.scheduler.live_hosts import LiveHosts
 

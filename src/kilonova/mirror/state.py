@@ -4,7 +4,7 @@
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, assert_never
 
 import msgspec
@@ -38,6 +38,7 @@ from kilonova.mirror.provider_columns import ProviderColumns
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.host_devices import DeviceShare
 from kilonova.placement.provider_table import ProviderTable
+from kilonova.records import dataclass
 from kilonova.scheduler.aggregate_index import AggregateIndex
 from kilonova.scheduler.guests import ChangedGuests, GuestKind, GuestTally
 from kilonova.scheduler.host_table import HostTable

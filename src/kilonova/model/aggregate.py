@@ -4,8 +4,10 @@ availability zone.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
+
+from kilonova.records import dataclass
 
 ZONE_KEY = "availability_zone"
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Allocation ratios of a host."""
 
-from dataclasses import dataclass
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

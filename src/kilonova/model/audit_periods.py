@@ -5,9 +5,10 @@ A period ``month@15`` starts on the 15th of each month, ``day@6`` at 06:00 of ea
 hour, ``year@4`` on 1 April. Times are UTC.
 """
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+
+from kilonova.records import dataclass
 
 _MONTHS = 12
 _LAST_DAY_OF_ALL_MONTHS = 28

@@ -2,8 +2,10 @@
 """Contents of a guest's config drive that are not in the other fields of :class:`GuestSpec`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Addresses of guest consoles."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from kilonova.records import dataclass
 
 
 class ConsoleProtocol(StrEnum):

@@ -2,8 +2,10 @@
 """Flavors. An instance keeps its own copy, so later changes of the flavor do not affect the instance."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
+
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Guests that hosts report, and stray guests: differences between such a report and the database (ADR 21)."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
 from kilonova.model.instance import PowerState
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """NUMA cells, pinned CPUs and devices reserved for a guest, in the form that hypervisor drivers use."""
 
-from dataclasses import dataclass
-
 from kilonova.model.host_devices import DeviceShare, HostDevices
 from kilonova.model.pci import NO_CARD, CardFacts, PciPool
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

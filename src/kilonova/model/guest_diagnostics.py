@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Diagnostics of a running guest. A field is None if the hypervisor does not report it."""
 
-from dataclasses import dataclass
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,14 @@
 """Compute services, hypervisor nodes, and the reports of agents about them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any, Final
 
 from kilonova.model.ability import Ability
 from kilonova.model.host_devices import NOTHING, HostDevices
 from kilonova.model.provider import Inventory
+from kilonova.records import dataclass
 
 #: Traits of the resource provider of every hypervisor node. ``OWNER_NOVA``: only Nova (here Kilonova) may change the
 #: provider.

@@ -3,11 +3,12 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import islice
 
 from kilonova.model.numa import CellShare, HostCell, Pages, Ratios
 from kilonova.model.pci import PciPool
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,9 @@
 """Images as the scheduler and the drivers use them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

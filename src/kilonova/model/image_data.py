@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Locations from which a host downloads the data of an image, or to which it uploads the data."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
+
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ the state on the hypervisor.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from enum import IntEnum, StrEnum
 
@@ -20,6 +20,7 @@ from kilonova.model.guest_devices import GuestDevices
 from kilonova.model.image_data import ImageData
 from kilonova.model.local_disk import EphemeralDisk
 from kilonova.model.network_info import NetworkInfo
+from kilonova.records import dataclass
 
 
 class VmState(StrEnum):

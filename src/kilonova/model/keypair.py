@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Key pairs of users. The private key is never stored."""
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from kilonova.model.config_drive import PublicKey
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Empty local disks of guests: ephemeral disks and swap."""
 
-from dataclasses import dataclass
-
 from kilonova.model.flavor import Flavor
+from kilonova.records import dataclass
 
 #: File systems that an ephemeral disk can be formatted with.
 FILE_SYSTEMS = ("ext2", "ext3", "ext4", "ntfs", "vfat", "xfs")

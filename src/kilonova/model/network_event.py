@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Events of the network service about the interfaces of servers."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from kilonova.records import dataclass
 
 
 class NetworkEventName(StrEnum):

@@ -7,8 +7,10 @@ networks and subnets.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
+
+from kilonova.records import dataclass
 
 
 class VifType(StrEnum):

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The networks that a create request asks for, after validation by the API. Stored until the server is deleted."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from kilonova.records import dataclass
 
 
 class NetworkMode(StrEnum):

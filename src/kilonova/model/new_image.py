@@ -2,7 +2,9 @@
 """Images to register with the image service before their data is uploaded."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

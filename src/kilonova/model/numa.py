@@ -5,8 +5,9 @@ A host cell has shared CPUs (``cpuset``), over which the vCPUs of many guests fl
 a dedicated CPU is pinned to one vCPU of one guest.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from kilonova.records import dataclass
 
 
 class CpuPolicy(StrEnum):

@@ -2,8 +2,10 @@
 """PCI devices: the pools of a host, and the devices that a server requests."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
+
+from kilonova.records import dataclass
 
 PF = "type-PF"
 VF = "type-VF"

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A server on its host, with the attributes that placement rules check."""
 
-from dataclasses import dataclass
-
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,10 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
+
+from kilonova.records import dataclass
 
 _BOUNDLESS = 2**62
 

@@ -2,9 +2,9 @@
 """Quotas: limited resources, their usage by servers, and checks of requests against limits."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from kilonova.model.flavor import Flavor
+from kilonova.records import dataclass
 
 UNLIMITED = -1
 #: Resources whose usage is the sum over servers. Units: ``ram`` in MiB.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The user, project and request id of a requested operation."""
 
-from dataclasses import dataclass
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,10 @@
 """Server groups with affinity or anti-affinity policies."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
+
+from kilonova.records import dataclass
 
 POLICIES = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity")
 

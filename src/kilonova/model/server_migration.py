@@ -2,12 +2,12 @@
 """Migrations: moves of servers between hosts or flavors."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
 from kilonova.model.flavor import Flavor
 from kilonova.model.quota import Usage
+from kilonova.records import dataclass
 
 
 class MoveKind(StrEnum):

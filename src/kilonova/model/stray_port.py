@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stray ports: differences between the ports of servers in the network service and the servers in the database."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from kilonova.records import dataclass
 
 
 class StrayPortKind(StrEnum):

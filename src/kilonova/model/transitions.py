@@ -7,10 +7,10 @@ Source: spec LIFECYCLE §5, COMPUTE_API §1.4.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from kilonova.model.instance import TaskState as T
 from kilonova.model.instance import VmState as S
+from kilonova.records import dataclass
 
 IDLE: frozenset[T | None] = frozenset({None})
 #: All task states, and None for a server without a task.

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resource classes and traits of Placement, standard and custom."""
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from os_resource_classes import STANDARDS
+
+from kilonova.records import dataclass
 
 CUSTOM_PREFIX = "CUSTOM_"
 _STANDARD_CLASSES = frozenset(STANDARDS)

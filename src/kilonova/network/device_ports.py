@@ -2,7 +2,6 @@
 """Ports of all devices in the network service."""
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import urlencode
 
@@ -11,6 +10,7 @@ from kilonova.errors import Unavailable
 from kilonova.network.client import NetworkClient, Resource
 from kilonova.network.port_changes import HOST
 from kilonova.network.port_owner import mark_of
+from kilonova.records import dataclass
 
 _FIELDS = ("id", "device_id", "device_owner", "project_id", "description", "created_at", HOST)
 _OF_COMPUTE = "compute:"

@@ -5,11 +5,11 @@ A floating IP is taken from a pool, which is an external network, and is transla
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
 from kilonova.errors import Conflict, InvalidRequest, NotFound
 from kilonova.network.client import NetworkClient, Resource
+from kilonova.records import dataclass
 
 _EXTERNAL: Mapping[str, object] = {"router:external": True}
 #: Types of Neutron's errors for a pool without a free address. The status of the first is 409, that of the second 400.

@@ -15,11 +15,11 @@ take less of the network service's time.
 import threading
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from kilonova.errors import KilonovaError, Unavailable
 from kilonova.network.client import NetworkClient, Resource
 from kilonova.network.forwarding_client import ForwardingClient
+from kilonova.records import dataclass
 
 #: Maximum number of running requests, and of ports in one request, which limits the duration of a request.
 _REQUESTS, _PORTS = 2, 8

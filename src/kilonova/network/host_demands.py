@@ -5,7 +5,7 @@ All requests are those of Kilonova's own service user, because users cannot see 
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kilonova.errors import InvalidRequest
 from kilonova.model.network_info import NetworkInfo, VnicType
@@ -16,6 +16,7 @@ from kilonova.network.client import NetworkClient, Resource
 from kilonova.network.extensions import RESOURCE_REQUEST, SEGMENT, has_extension
 from kilonova.network.info import by_id, physical_network_of
 from kilonova.network.resource_requests import groups_of
+from kilonova.records import dataclass
 
 #: Attributes of a port that users can see, and that tell whether the port may require something of its host.
 HINTS = ("binding:vnic_type", "qos_policy_id", "qos_network_policy_id")

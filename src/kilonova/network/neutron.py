@@ -4,7 +4,6 @@
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
@@ -20,6 +19,7 @@ from kilonova.network.client import Resource
 from kilonova.network.neutron_errors import error_of
 from kilonova.network.queries import queries, query_of_link
 from kilonova.network.silence import Silence
+from kilonova.records import dataclass
 
 LOG = logging.getLogger(__name__)
 #: Statuses if the service is overloaded, or a proxy does not reach it. GET requests are then repeated.

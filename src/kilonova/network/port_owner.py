@@ -2,9 +2,9 @@
 """Servers as owners of ports, and the look-up of their ports in the network service."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from kilonova.network.client import NetworkClient, Resource
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

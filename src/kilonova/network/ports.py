@@ -5,7 +5,7 @@ All requests are those of Kilonova's own service user. Every function may be rep
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Self
 
 from kilonova.errors import Conflict, InvalidRequest, KilonovaError, NotFound, OverQuota
@@ -18,6 +18,7 @@ from kilonova.network.extensions import DNS, has_extension
 from kilonova.network.info import AttachedPort, by_id, describe
 from kilonova.network.port_owner import PortOwner, mark_of, ports_of
 from kilonova.network.resource_requests import resources_of
+from kilonova.records import dataclass
 
 
 def create_ports(

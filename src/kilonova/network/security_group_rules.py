@@ -5,10 +5,10 @@ The compute API has neither egress rules nor the IP version of a rule.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from kilonova.network.client import NetworkClient, Resource
+from kilonova.records import dataclass
 
 ANYWHERE = "0.0.0.0/0"
 #: Any type and code of ICMP.

@@ -2,10 +2,10 @@
 """Security groups of the network service, with the rights of a user."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from kilonova.network.client import NetworkClient, Resource
 from kilonova.network.security_group_rules import IngressRule, read_rules
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

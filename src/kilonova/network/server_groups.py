@@ -2,11 +2,11 @@
 """Security groups of a server: those of its ports, changed with the rights of a user."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from kilonova.errors import ConcurrentUpdate, Conflict, InvalidRequest, NotFound
 from kilonova.network.client import NetworkClient, Resource
 from kilonova.network.group_names import group_id
+from kilonova.records import dataclass
 
 _FIELDS = ("id", "security_groups", "port_security_enabled", "fixed_ips", "ip_allocation", "revision_number")
 #: Maximum number of attempts to update a port if concurrent updates conflict.

@@ -2,10 +2,10 @@
 """Networks that servers of a project can use, as one of its users sees them."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from kilonova.errors import Conflict, Forbidden, InvalidRequest, NotFound
 from kilonova.network.client import NetworkClient, Resource
+from kilonova.records import dataclass
 
 #: Attributes of networks that a check needs.
 _FIELDS = ("id", "name", "subnets", "shared", "router:external", "port_security_enabled")

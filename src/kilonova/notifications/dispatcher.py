@@ -11,7 +11,6 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from kilonova.logs.rate_limited_log import RateLimitedLog
 from kilonova.model.requester import Requester
@@ -19,6 +18,7 @@ from kilonova.notifications.events import ResourceEvent
 from kilonova.notifications.message import Message
 from kilonova.notifications.message_builder import MessageBuilder
 from kilonova.notifications.sinks import Sink
+from kilonova.records import dataclass
 
 LOG = logging.getLogger(__name__)
 #: Seconds that a stopping process waits until its queued events are sent.

@@ -2,7 +2,7 @@
 """Notification events before they are formatted: small typed records, created even if no driver is configured."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from kilonova.conductor.workflow_engine.run import Failure
 from kilonova.model.aggregate import Aggregate
@@ -16,6 +16,7 @@ from kilonova.model.network_info import NetworkInfo
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import ServerGroup
 from kilonova.notifications.message import Phase, Source
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

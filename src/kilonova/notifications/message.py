@@ -2,11 +2,11 @@
 """Notification messages, formatted and ready to send."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from kilonova.model.requester import Requester
+from kilonova.records import dataclass
 
 
 class Format(StrEnum):

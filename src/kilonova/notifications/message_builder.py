@@ -5,7 +5,7 @@ Source: spec LIFECYCLE §8.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any
 
@@ -54,6 +54,7 @@ from kilonova.notifications.payloads.servers import (
     InstanceUpdatePayload,
     common_fields,
 )
+from kilonova.records import dataclass
 
 #: Action on a server → its name in unversioned notifications if that is different; None if there is no unversioned
 #: notification of the action.

@@ -7,13 +7,13 @@ commit of the result.
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
 from kilonova.conductor.workflow_engine.events import Phase as WorkflowPhase
 from kilonova.conductor.workflow_engine.events import WorkflowEvent
 from kilonova.notifications.message import Phase
+from kilonova.records import dataclass
 
 
 class PublishedBy(Enum):

@@ -4,7 +4,7 @@
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlalchemy.engine import Connection
 
@@ -28,6 +28,7 @@ from kilonova.notifications.events import (
 )
 from kilonova.notifications.message import Phase, Source
 from kilonova.notifications.workflow_rules import EXISTS, PLACED, PublishedBy, Rule, rules_for
+from kilonova.records import dataclass
 
 #: Maximum number of servers whose last known state is cached.
 _REMEMBERED = 10_000

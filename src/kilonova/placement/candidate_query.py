@@ -2,7 +2,9 @@
 """The query for allocation candidates: request groups and the conditions that connect them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

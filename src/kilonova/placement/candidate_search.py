@@ -2,7 +2,6 @@
 """The search for allocation candidates: conditions on whole columns first, then a search in single provider trees."""
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import chain, islice
 
 import numpy as np
@@ -21,6 +20,7 @@ from kilonova.placement.provider_table import BoolArray, IntArray, ProviderTable
 from kilonova.placement.provider_tree import ProviderTrees
 from kilonova.placement.search_budget import SearchBudget
 from kilonova.placement.tree_search import Choice, TreeCandidate, TreeSearch, can_isolate, tree_candidate
+from kilonova.records import dataclass
 
 _MATCHED_GROUPS = 200  # a query with more groups is not checked by can_isolate(), only by the tree search
 _SLICE = 256

@@ -14,7 +14,6 @@ Source: Placement API reference, `GET /allocation_candidates`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
 
 import numpy as np
@@ -26,6 +25,7 @@ from kilonova.placement.provider_table import BoolArray, IntArray, ProviderTable
 from kilonova.placement.provider_tree import ProviderTrees, trees_of
 from kilonova.placement.search_budget import SearchBudget
 from kilonova.placement.tree_search import TreeCandidate
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

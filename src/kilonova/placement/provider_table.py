@@ -5,13 +5,14 @@ Axes: P providers, R resource classes, T traits, G placement aggregates.
 """
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kilonova.model.provider import Inventory
+from kilonova.records import dataclass
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]

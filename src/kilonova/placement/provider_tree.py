@@ -6,11 +6,10 @@ A provider with the trait ``MISC_SHARES_VIA_AGGREGATE`` also gives resources to 
 in one of the provider's aggregates.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from kilonova.placement.provider_table import BoolArray, IntArray, ProviderTable
+from kilonova.records import dataclass
 
 SHARING_TRAIT = "MISC_SHARES_VIA_AGGREGATE"
 

@@ -6,7 +6,6 @@ the fewest GiB first. Servers that are hard to place are placed first.
 """
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 
 from kilonova.model.server_migration import MoveKind
 from kilonova.planning.checked_waves import checked
@@ -16,6 +15,7 @@ from kilonova.planning.making_room import MakingRoom
 from kilonova.planning.order_of_moves import in_waves
 from kilonova.planning.plan import NO_LIMITS, How, Limits, Plan, PlannedMove, Stay, possible_kinds, refusal
 from kilonova.planning.planned_server import PlannedServer
+from kilonova.records import dataclass
 
 #: Number of candidates that the search for room tries.
 TRIES = 400

@@ -2,11 +2,11 @@
 """What refuses the next server in each aggregate or availability zone, and how many servers fit there."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
 from kilonova.planning.capacity import DEVICES, DEVICES_REASON, Hindrance
+from kilonova.records import dataclass
 from kilonova.scheduler.decision import SURVIVED, Decision
 from kilonova.scheduler.host_table import BoolArray, HostTable, IntArray
 

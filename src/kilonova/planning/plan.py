@@ -6,13 +6,13 @@ ended and have freed their sources.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_migration import MoveKind
 from kilonova.planning.cloud import Cloud
 from kilonova.planning.planned_server import PlannedServer
+from kilonova.records import dataclass
 
 
 class How(StrEnum):

@@ -5,12 +5,12 @@ A query with a fallback (pinned CPUs as PCPU, or else as VCPU) yields two of the
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from kilonova.model.request_spec import ResourceQuery
 from kilonova.placement.capacity import most_used
+from kilonova.records import dataclass
 from kilonova.scheduler.engine.funnel import LaterRoom, fallback_query, resource_steps
 from kilonova.scheduler.engine.provider_trees import needs_trees
 from kilonova.scheduler.host_table import BoolArray, HostTable, IntArray

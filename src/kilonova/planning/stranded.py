@@ -8,13 +8,13 @@ providers count, those of nested and sharing providers do not.
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.planning.capacity import DEVICES, as_asked
 from kilonova.planning.root_queries import root_queries
+from kilonova.records import dataclass
 from kilonova.scheduler.decision import SURVIVED
 from kilonova.scheduler.devices.choice import needs_of
 from kilonova.scheduler.devices.pci_request import Alias

@@ -6,7 +6,7 @@ The names of fields contain their units. ``docs/scenarios.md`` describes every f
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from kilonova.model.ability import Ability
@@ -18,6 +18,7 @@ from kilonova.model.host_devices import HostDevices
 from kilonova.model.numa import HostCell, Pages
 from kilonova.model.pci import STANDARD, CardFacts, PciPool
 from kilonova.model.provider import Inventory
+from kilonova.records import dataclass
 
 PROJECTS = ("admin", "demo")
 """Projects that servers and groups may belong to: that of an administrator, and that of an ordinary member."""

@@ -2,8 +2,8 @@
 """Comparison of a scenario's result with its expectations."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from kilonova.records import dataclass
 from kilonova.scenario.model import Scenario, ScenarioServer
 
 SPAWN = "spawn"

@@ -9,7 +9,7 @@
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Protocol
 
 import numpy as np
@@ -22,6 +22,7 @@ from kilonova.model.host_devices import DeviceShare
 from kilonova.model.image import Image
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import GroupView
+from kilonova.records import dataclass
 from kilonova.scenario.model import PROJECTS, Scenario, ScenarioFlavor, ScenarioServer, SimulatedHost, with_project_ids
 from kilonova.scenario.outcome import SPAWN, Landing
 from kilonova.scheduler.decision import Decision

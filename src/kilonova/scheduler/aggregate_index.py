@@ -2,12 +2,13 @@
 """The host aggregates, with their members as rows of the host table. Axes: A aggregates, H hosts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kilonova.model.aggregate import Aggregate
+from kilonova.records import dataclass
 from kilonova.scheduler.isolation_rules import Isolation, compile_isolation
 
 BoolArray = NDArray[np.bool_]

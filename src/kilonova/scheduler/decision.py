@@ -2,11 +2,12 @@
 """The result of a scheduling decision: ranked hosts, and how many hosts each rule rejected."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
+
+from kilonova.records import dataclass
 
 SURVIVED = 255
 

@@ -9,7 +9,7 @@ Axes: S states, P shapes.
 """
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import lru_cache, reduce
 from operator import or_
 from typing import TypeVar
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from kilonova.model.host_devices import NOTHING, HostDevices
 from kilonova.model.numa import HostCell
+from kilonova.records import dataclass
 
 T = TypeVar("T", bound=np.generic)
 IntArray = NDArray[np.int64]

@@ -8,13 +8,14 @@ The other functions ignore invalid values.
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from kilonova.errors import InvalidRequest
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.image_properties import image_property
 from kilonova.model.image_values import impossible_value
+from kilonova.records import dataclass
 from kilonova.scheduler.guest_options import guest_option, guest_option_reads, is_set, is_true
 from kilonova.scheduler.numa_request import numa_request
 from kilonova.scheduler.reads import Reads, names

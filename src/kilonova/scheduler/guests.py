@@ -2,7 +2,6 @@
 """Counts of the instances on each host, by flavor and by image property. Each column is built at its first use."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 
 from kilonova.model.image_properties import canonical_value, present_name
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 
 Counts = NDArray[np.int64]
 Key = TypeVar("Key")

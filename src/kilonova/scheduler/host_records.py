@@ -2,7 +2,7 @@
 """Hosts as records, from which scenarios, tests and benchmarks build a host table."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from kilonova.model.aggregate import Aggregate
 from kilonova.model.host import Capabilities
 from kilonova.model.host_devices import NOTHING, HostDevices
 from kilonova.model.provider import Inventory
+from kilonova.records import dataclass
 from kilonova.scheduler.aggregate_index import AggregateIndex
 from kilonova.scheduler.device_states import DeviceStates
 from kilonova.scheduler.guests import GuestKind, TableGuests

@@ -10,7 +10,7 @@ columns are read in place.
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from kilonova.model.host import Capabilities
 from kilonova.model.host_devices import DeviceShare, HostDevices
 from kilonova.placement.provider_table import ProviderTable
+from kilonova.records import dataclass
 from kilonova.scheduler.aggregate_index import AggregateIndex, rows_by_name
 from kilonova.scheduler.device_states import DeviceStates
 from kilonova.scheduler.guests import GuestCounts, GuestKind, MoreGuests

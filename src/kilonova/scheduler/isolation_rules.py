@@ -17,7 +17,6 @@ the host is.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +26,7 @@ from kilonova.errors import InvalidRequest
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
+from kilonova.records import dataclass
 from kilonova.scheduler.reads import Keys, Reads, names
 from kilonova.scheduler.resources import required_traits
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Adapters of third-party rules: they add defaults for the optional attributes of the rule protocols."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from kilonova.errors import RequestFilterFailed, RuleFailed
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.aggregate_index import AggregateIndex
 from kilonova.scheduler.aggregate_rules import float_factors
 from kilonova.scheduler.depends_on import DependsOn, dependence_of

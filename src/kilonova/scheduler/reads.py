@@ -6,8 +6,9 @@ declaration is optional for third-party rules; a rule without it is assumed to r
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+
+from kilonova.records import dataclass
 
 
 class Elsewhere(StrEnum):

@@ -3,7 +3,8 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from kilonova.records import dataclass
 
 DEFAULT_FILTERS = (
     "ComputeFilter",

@@ -2,7 +2,8 @@
 """Limits of the HTTP server: bytes, seconds and connections."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from kilonova.records import dataclass
 
 KIB = 1024
 MIB = 1024 * KIB

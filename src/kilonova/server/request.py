@@ -2,11 +2,12 @@
 """One received HTTP request, and its WSGI environment."""
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import field
 from io import BytesIO
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
+from kilonova.records import dataclass
 from kilonova.wsgi_keys import BODY_REFUSED
 
 _KEYS_KEPT, _KEY_KEPT = 1_000, 64  # size of the cache of header names, and maximum length of a cached name

@@ -4,10 +4,11 @@
 import http
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from email.utils import formatdate
 from typing import Any
 
+from kilonova.records import dataclass
 from kilonova.server.request import Request
 
 _NO_BODY = ("1", "204", "304")

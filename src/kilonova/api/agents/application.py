@@ -10,7 +10,7 @@ import logging
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import orjson
@@ -18,6 +18,7 @@ import orjson
 from kilonova.errors import Conflict, Forbidden, KilonovaError, NotFound, Unavailable
 from kilonova.images.data import Download, ImageStore
 from kilonova.images.tickets import Direction, InvalidTicketError, Ticket, TicketOffice
+from kilonova.records import dataclass
 from kilonova.wsgi_keys import BODY_REFUSED
 
 LOG = logging.getLogger(__name__)

@@ -2,7 +2,7 @@
 """Routes of hypervisors. They show properties that agents report, and before 2.88 also the usage of each hypervisor."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any
 
@@ -23,6 +23,7 @@ from kilonova.db.compute_nodes import NodeKey, NodeUsage
 from kilonova.deadline import heeding
 from kilonova.errors import InvalidRequest, NotFound
 from kilonova.model.host import COMPUTE, ComputeNode, Service
+from kilonova.records import dataclass
 
 _ALL, _ONE = "/os-hypervisors", "/os-hypervisors/{hypervisor_id}"
 RULES = (

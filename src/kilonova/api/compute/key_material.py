@@ -4,7 +4,6 @@
 import base64
 import binascii
 import hashlib
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from cryptography import x509
@@ -15,6 +14,7 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID, ObjectIdentifier
 
 from kilonova.errors import InvalidRequest
+from kilonova.records import dataclass
 
 _BITS = 2048
 _VALID_FOR = timedelta(days=3650)

@@ -2,7 +2,6 @@
 """Migrations of all servers, newest first: resizes, cold and live migrations, evacuations."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy.engine import Connection
@@ -20,6 +19,7 @@ from kilonova.db.server_migrations import MigrationQuery
 from kilonova.deadline import heeding
 from kilonova.errors import Forbidden
 from kilonova.model.server_migration import MigrationStatus, MigrationType, ServerMigration
+from kilonova.records import dataclass
 
 _P, _ALL = "os_compute_api:os-migrations", "/os-migrations"
 RULES = (

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The destination that a request for new servers may name: availability zone, host, hypervisor node."""
 
-from dataclasses import dataclass
-
 from kilonova.api.compute.bodies.servers import NewServer
 from kilonova.api.http import Context
 from kilonova.api.validation import invalid_field
 from kilonova.errors import InvalidRequest
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

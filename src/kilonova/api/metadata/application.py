@@ -14,7 +14,7 @@ import http
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from cachetools import TTLCache
@@ -24,6 +24,7 @@ from kilonova.errors import KilonovaError, Unavailable
 from kilonova.guest_metadata.passwords import LARGEST, STATUSES, is_password, read_password
 from kilonova.guest_metadata.served import ROOTS, content_type, find
 from kilonova.model.posted_password import PostResult
+from kilonova.records import dataclass
 
 LOG = logging.getLogger(__name__)
 _MOST = 1_000

@@ -3,7 +3,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from kilonova import deadline
@@ -24,6 +24,7 @@ from kilonova.model.flavor import Flavor
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import GroupView, ServerGroup
 from kilonova.planning.capacity import Capacity, Hindrance, capacity
+from kilonova.records import dataclass
 from kilonova.scheduler.devices.pci_request import Alias, read_aliases
 from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.engine.group_policies import require_support

@@ -2,12 +2,12 @@
 """A kind of job: what a client asks for, what is stored, and what the job's process computes."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from kilonova.api.http import Context
 from kilonova.api.validation import Schemas
 from kilonova.conductor.jobs.job_context import JobContext
+from kilonova.records import dataclass
 
 
 def as_asked(ctx: Context, parameters: Any) -> Any:

@@ -4,7 +4,6 @@
 Since: 1.10.
 """
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -26,6 +25,7 @@ from kilonova.errors import InvalidRequest, NotFound
 from kilonova.placement.candidate_query import CandidateQuery
 from kilonova.placement.candidates import find_candidates
 from kilonova.placement.search_budget import SearchBudget
+from kilonova.records import dataclass
 
 _PATH = "/allocation_candidates"
 RULES = (rule("placement:allocation_candidates:list", "List allocation candidates", ("GET", _PATH)),)

@@ -7,7 +7,7 @@ Encoding a thousand candidates takes about as long as the search for them.
 
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 
 import numpy as np
@@ -20,6 +20,7 @@ from kilonova.placement.candidate_query import CandidateQuery
 from kilonova.placement.candidates import Candidates
 from kilonova.placement.provider_table import BoolArray, IntArray, ProviderTable
 from kilonova.placement.tree_search import TreeCandidate
+from kilonova.records import dataclass
 
 _BY_PROVIDER = Version(1, 12)
 _TRAITS = Version(1, 17)

@@ -3,7 +3,7 @@
 
 import re
 from collections.abc import Sequence, Sized
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from kilonova.api.microversion import Version
 from kilonova.api.placement.requests import BAD_VALUE, DUPLICATE_KEY, MISSING_VALUE
@@ -11,6 +11,7 @@ from kilonova.api.placement.schemas.validation import is_uuid_like
 from kilonova.api.query_string import Query
 from kilonova.errors import InvalidRequest
 from kilonova.placement.candidate_query import CandidateQuery, Group
+from kilonova.records import dataclass
 
 FORBIDDEN_TRAITS = Version(1, 22)
 MANY_MEMBER_OF = Version(1, 24)

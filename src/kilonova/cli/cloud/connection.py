@@ -5,7 +5,6 @@ import logging
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from openstack.exceptions import ConfigException
 
 from kilonova.cli.up.data_folder import default_folder
 from kilonova.errors import ConfigurationError, Conflict, Forbidden, InvalidRequest, NotFound, Unavailable
+from kilonova.records import dataclass
 
 DEFAULT_CLOUD = "kilonova"
 FILE_VARIABLE = "OS_CLIENT_CONFIG_FILE"

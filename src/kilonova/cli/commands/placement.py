@@ -3,7 +3,6 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import closing, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +12,7 @@ from kilonova.cli.cloud.printing import print_json
 from kilonova.cli.cloud.settings import ConfigFiles, DataFolder, settings_of_cloud
 from kilonova.cli.exit_codes import one_is_an_answer
 from kilonova.errors import ConfigurationError, KilonovaError, Unavailable
+from kilonova.records import dataclass
 
 if TYPE_CHECKING:
     from kilonova.db.audits.finding import Finding

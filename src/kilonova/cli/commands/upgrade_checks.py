@@ -3,7 +3,6 @@
 
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import timedelta
 from enum import IntEnum
 from pathlib import Path
@@ -17,6 +16,7 @@ from kilonova.db.database import Database
 from kilonova.db.online_migrations.online_migration import pending
 from kilonova.errors import ConfigurationError
 from kilonova.messaging.codec import OLDEST, VERSION
+from kilonova.records import dataclass
 
 _GIB = 2**30
 _LITTLE, _TOO_LITTLE = 2 * _GIB, _GIB // 10

@@ -8,7 +8,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,6 +17,7 @@ from kilonova.cli.cloud.printing import host_text, hosts_text
 from kilonova.cli.up import tiny_image
 from kilonova.cli.up.seeding import FLAVORS
 from kilonova.errors import ConfigurationError, InvalidRequest, NotFound, Unavailable
+from kilonova.records import dataclass
 from kilonova.scenario.model import (
     Scenario,
     ScenarioAggregate,

@@ -8,7 +8,6 @@ import json
 import secrets
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -18,6 +17,7 @@ from kilonova.config.section import settings_of
 from kilonova.errors import ConfigurationError, InvalidRequest
 from kilonova.messaging.rabbit.topology import agent_user, check_agent_name, definitions, from_agent, to_agent
 from kilonova.messaging.rabbit.transport_url import BrokerAddress, TransportUrl
+from kilonova.records import dataclass
 from kilonova.scenario.options import conf_text
 
 _HEADER = """\

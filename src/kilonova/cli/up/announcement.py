@@ -4,12 +4,12 @@
 import shlex
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from kilonova.cli.up import first_image
 from kilonova.cli.up.cloud_files import Cloud
 from kilonova.cli.up.networks import PRIVATE, PUBLIC
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

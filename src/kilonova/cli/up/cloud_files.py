@@ -6,7 +6,6 @@ import json
 import os
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from kilonova.bundled_services.settings import (
 from kilonova.cli.up.embedded_rules import rule_options
 from kilonova.cli.wiring.addresses import Address
 from kilonova.errors import ConfigurationError, Unavailable
+from kilonova.records import dataclass
 from kilonova.scenario.options import conf_text, with_defaults
 
 REGION = "RegionOne"

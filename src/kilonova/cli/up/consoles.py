@@ -5,7 +5,6 @@ The proxy's configuration file contains the password of a user who may only look
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from kilonova.bundled_services.private_file import write_private
 from kilonova.bundled_services.settings import LOG_BYTES, LOGS_KEPT
 from kilonova.cli.up.children import RUN_MODULE, Child
 from kilonova.cli.wiring.addresses import Address
+from kilonova.records import dataclass
 from kilonova.scenario.options import conf_text, with_defaults
 
 Sections = Mapping[str, Mapping[str, Any]]

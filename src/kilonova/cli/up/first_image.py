@@ -5,11 +5,11 @@
 """
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 from kilonova.cli.up import tiny_image
 from kilonova.errors import ConfigurationError
+from kilonova.records import dataclass
 
 NAME = tiny_image.NAME
 _LINUX = Path(".network-guest", "guest.qcow2")

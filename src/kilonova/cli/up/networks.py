@@ -5,7 +5,6 @@ If the cloud is later started without ``--networks``, it keeps Neutron's databas
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from kilonova.bundled_services.settings import Account, NeutronSettings, OvnData
 from kilonova.cli.up.children import Child
 from kilonova.cli.up.cloud_files import REGION, Accounts, Cloud, login_of
 from kilonova.cli.wiring.addresses import Address
+from kilonova.records import dataclass
 
 Sections = Mapping[str, Mapping[str, Any]]
 

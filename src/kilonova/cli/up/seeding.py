@@ -2,7 +2,6 @@
 """Creation of the first flavors and the first image of a new cloud. If they are deleted, they are not created again."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from kilonova.bundled_services.settings import Account
 from kilonova.cli.up import first_image
 from kilonova.cli.up.first_image import FirstImage
 from kilonova.errors import Unavailable
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

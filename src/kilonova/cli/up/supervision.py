@@ -10,12 +10,12 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NoReturn
 
 from kilonova.cli.up.children import Watched, wait
 from kilonova.errors import KilonovaError, Unavailable
 from kilonova.process_signals import wakeup
+from kilonova.records import dataclass
 
 _POLL_S = 0.2
 

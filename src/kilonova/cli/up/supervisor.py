@@ -21,7 +21,7 @@ import shlex
 import signal
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from kilonova.cli.up import backup_files, shared_modules
@@ -61,6 +61,7 @@ from kilonova.cli.wiring.addresses import Address
 from kilonova.db.core.sqlite_checkpoint import checkpoint_file
 from kilonova.errors import ConfigurationError, Unavailable
 from kilonova.process_parts import PartOf, ProcessParts
+from kilonova.records import dataclass
 from kilonova.scenario.load import load_scenario
 from kilonova.scenario.model import Scenario, default_hosts
 

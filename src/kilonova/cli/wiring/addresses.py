@@ -7,9 +7,9 @@ import socket
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 
 from kilonova.errors import ConfigurationError, Unavailable
+from kilonova.records import dataclass
 
 _WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 # no socket is bound to them here
 

@@ -8,7 +8,7 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -60,6 +60,7 @@ from kilonova.network.client import NetworkClient
 from kilonova.network.limited_client import LimitedClient
 from kilonova.periodic import PeriodicTasks
 from kilonova.process_parts import ProcessParts
+from kilonova.records import dataclass
 from kilonova.scenario.model import Scenario
 from kilonova.server.server import Server
 

@@ -7,7 +7,7 @@ No other module connects these parts. Tests use this module, too, and replace so
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -60,6 +60,7 @@ from kilonova.network.client import NetworkClient
 from kilonova.notifications.sinks import Sink
 from kilonova.periodic import OwnsPeriodicThreads
 from kilonova.process_parts import ProcessParts
+from kilonova.records import dataclass
 from kilonova.scenario.model import SimulatedHost
 from kilonova.scheduler.devices.pci_request import read_aliases
 

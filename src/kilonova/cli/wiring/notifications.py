@@ -3,7 +3,7 @@
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -26,6 +26,7 @@ from kilonova.notifications.publisher import CachingProgress, Publisher
 from kilonova.notifications.sinks import FileSink, Sink
 from kilonova.notifications.usage_audit import UsageAudit
 from kilonova.notifications.workflow_watch import Changes, WorkflowWatch
+from kilonova.records import dataclass
 
 #: Group of the entry points of notification drivers, of oslo.messaging and of other packages.
 _DRIVERS = "oslo.messaging.notify.drivers"

@@ -9,7 +9,6 @@ import inspect
 import pkgutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -18,6 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from kilonova.errors import ConfigurationError
+from kilonova.records import dataclass
 from kilonova.scheduler.driver import Scheduler
 
 

@@ -10,7 +10,6 @@ name alone.
 import inspect
 import pkgutil
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -20,6 +19,7 @@ from kilonova.cli.wiring.dotted_paths import at_path
 from kilonova.cli.wiring.plug_ins import PlugIns, clash, class_path
 from kilonova.config.settings import Settings
 from kilonova.errors import ConfigurationError
+from kilonova.records import dataclass
 from kilonova.scheduler import filters as filter_package
 from kilonova.scheduler.driver import FilterScheduler, Scheduler
 from kilonova.scheduler.engine.engine import Engine

@@ -16,7 +16,6 @@ import socket
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Protocol
 
 from kilonova.bundled_services.parent_death import die_with_parent
@@ -24,6 +23,7 @@ from kilonova.cli.workers.supervision import CannotServeError, Ending, Supervisi
 from kilonova.errors import Unavailable
 from kilonova.identifiers import new_uuid
 from kilonova.process_signals import wakeup
+from kilonova.records import dataclass
 
 LOG = logging.getLogger(__name__)
 #: Maximum number of workers; a worker's number fits into one byte.

@@ -13,8 +13,9 @@ worker that does not serve. So every serving worker also accepts connections fro
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import Protocol
+
+from kilonova.records import dataclass
 
 LOG = logging.getLogger(__name__)
 

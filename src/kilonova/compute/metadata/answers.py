@@ -9,7 +9,6 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
 from time import monotonic
 
 from cachetools import TTLCache
@@ -19,6 +18,7 @@ from kilonova.errors import Unavailable
 from kilonova.messaging.bus import AgentBus
 from kilonova.messaging.messages import AskMetadata, GuestMetadata, PasswordPosted, PostPassword
 from kilonova.model.posted_password import PostResult
+from kilonova.records import dataclass
 
 #: Timeout of a question in seconds. Guests repeat a request that fails.
 _WITHIN_S = 5.0

@@ -15,7 +15,7 @@ There is no protocol for attaching volumes yet.
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Protocol
 
@@ -27,6 +27,7 @@ from kilonova.model.guest_diagnostics import GuestDiagnostics
 from kilonova.model.image_data import CacheResult, ImageData
 from kilonova.model.instance import GuestSpec, PowerState
 from kilonova.model.network_info import Vif
+from kilonova.records import dataclass
 
 
 class CanReboot(Protocol):

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The constructor argument of hypervisor drivers."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from kilonova.compute.files.images import HostImages
 from kilonova.config.host_resources import HostResourceSettings
 from kilonova.model.allocation_ratios import AllocationRatios
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

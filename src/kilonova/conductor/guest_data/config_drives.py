@@ -4,7 +4,7 @@
 import logging
 import threading
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from cachetools import TTLCache
@@ -16,6 +16,7 @@ from kilonova.errors import NotFound
 from kilonova.model.config_drive import ConfigDrive, PublicKey
 from kilonova.model.instance import Instance
 from kilonova.model.request_spec import StoredRequest
+from kilonova.records import dataclass
 
 LOG = logging.getLogger(__name__)
 _MOST_PASSWORDS, _KEPT_S = 10_000, 3600.0

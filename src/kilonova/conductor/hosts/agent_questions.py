@@ -17,12 +17,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kilonova.errors import AgentTooOld, Unavailable, Unsupported
 from kilonova.identifiers import new_uuid
 from kilonova.messaging.bus import ConductorBus
 from kilonova.messaging.messages import GuestAnswer, GuestQuestion
+from kilonova.records import dataclass
 
 #: Seconds without an answer after which a host is considered slow. Healthy agents answer in milliseconds, or in tens of
 #: milliseconds on a busy machine.

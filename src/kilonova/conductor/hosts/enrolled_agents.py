@@ -8,11 +8,12 @@ that registers hosts checks the enrolment in the database.
 import logging
 from collections.abc import Callable, Collection, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from kilonova.db import enrolment
 from kilonova.db.database import Database
 from kilonova.periodic import PeriodicPart, PeriodicThread
+from kilonova.records import dataclass
 
 LOG = logging.getLogger(__name__)
 _LOOK_EVERY_S = 1.0

@@ -8,7 +8,6 @@ periodic report may be stale when it is handled, so the host is queried again be
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 
@@ -27,6 +26,7 @@ from kilonova.model.found_guest import FoundGuest, Removal, StrayGuest, StrayKin
 from kilonova.model.host import Service
 from kilonova.model.instance import PowerState
 from kilonova.model.server_migration import ServerMigration
+from kilonova.records import dataclass
 
 LOG = logging.getLogger(__name__)
 #: Step id of messages that belong to no workflow.

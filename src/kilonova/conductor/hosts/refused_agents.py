@@ -3,13 +3,13 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from kilonova.clock import utc_now
 from kilonova.errors import AgentTooOld
 from kilonova.messaging.bus import Sender
 from kilonova.messaging.codec import OLDEST
+from kilonova.records import dataclass
 
 #: A refused agent registers again every few seconds. An agent that has not done so for this time is not listed.
 _KEPT = timedelta(minutes=10)

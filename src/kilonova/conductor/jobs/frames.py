@@ -2,8 +2,10 @@
 """Frames that a job's process sends to its control process: a letter, the length of the content, and the content."""
 
 import struct
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
+
+from kilonova.records import dataclass
 
 _HEAD = struct.Struct(">cI")
 #: Maximum length of a frame's content in bytes: a result, compressed. Database servers refuse larger statements.

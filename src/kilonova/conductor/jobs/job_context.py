@@ -3,10 +3,11 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from kilonova.claims.present_cloud import CloudState, PresentCloud
 from kilonova.db.database import Database
+from kilonova.records import dataclass
 
 _REPORTED_EVERY_S = 0.2
 

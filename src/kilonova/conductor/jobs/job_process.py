@@ -11,7 +11,6 @@ import threading
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import orjson
@@ -19,6 +18,7 @@ import orjson
 from kilonova.conductor.jobs.frames import LONGEST, FrameKind, encoded
 from kilonova.conductor.jobs.job_context import JobContext
 from kilonova.errors import KilonovaError
+from kilonova.records import dataclass
 
 LOG = logging.getLogger(__name__)
 #: Maximum length of a result in bytes, as JSON.

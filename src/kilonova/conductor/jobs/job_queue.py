@@ -16,7 +16,6 @@ import selectors
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
@@ -27,6 +26,7 @@ from kilonova.db.database import Database
 from kilonova.db.jobs import ClaimedJob
 from kilonova.errors import Unavailable
 from kilonova.periodic import PeriodicThread
+from kilonova.records import dataclass
 
 LOG = logging.getLogger(__name__)
 _LOOK_EVERY_S = 1.0

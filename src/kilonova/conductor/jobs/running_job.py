@@ -7,12 +7,13 @@ import signal
 import subprocess
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import orjson
 
 from kilonova.conductor.jobs.frames import BadFrameError, FrameKind, FrameReader
 from kilonova.db.jobs import ClaimedJob
+from kilonova.records import dataclass
 
 _READ = 1 << 16
 _WRITTEN_AT_ONCE = 1 << 16

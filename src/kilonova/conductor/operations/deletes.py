@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Delete, soft delete, restore and reclaim of servers."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 
 from sqlalchemy.engine import Connection
@@ -20,6 +20,7 @@ from kilonova.model.instance import Instance, TaskState, VmState
 from kilonova.model.quota import Limits
 from kilonova.model.requester import Requester
 from kilonova.model.server_migration import MigrationStatus
+from kilonova.records import dataclass
 
 #: Number of servers reclaimed in one transaction.
 _RECLAIMED_TOGETHER = 50

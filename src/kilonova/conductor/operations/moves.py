@@ -2,7 +2,6 @@
 """Resize and cold migration of servers, with confirm and revert; and a function that starts any kind of move."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from types import MappingProxyType
@@ -27,6 +26,7 @@ from kilonova.model.instance import Instance, PowerState, VmState
 from kilonova.model.quota import Limits
 from kilonova.model.requester import Requester
 from kilonova.model.server_migration import MigrationStatus, MigrationType, ServerMigration
+from kilonova.records import dataclass
 
 #: Number of resizes confirmed in one batch.
 _CONFIRMED_TOGETHER = 50

@@ -6,7 +6,7 @@ leader workflow for all its servers (ADR 12).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kilonova.conductor.workflow_engine import server_log
 from kilonova.conductor.workflow_engine.run import TAKEN_OVER
@@ -24,6 +24,7 @@ from kilonova.model.instance import Instance
 from kilonova.model.network_request import NO_NETWORKS, NetworkRequest
 from kilonova.model.quota import Limits, QuotaRequest, Usage
 from kilonova.model.request_spec import StoredRequest
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,12 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from kilonova.conductor.workflow_engine.events import Phase, WorkflowEvent
 from kilonova.db import workflows
 from kilonova.db.database import Database
 from kilonova.errors import Unavailable
+from kilonova.records import dataclass
 
 _SOON_S = 0.3
 _LOOK_EVERY_S = 0.5

@@ -9,7 +9,6 @@ more, and servers with a workflow are left out: their ports are changing.
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from kilonova.db import instance_networks, instances, workflows
@@ -20,6 +19,7 @@ from kilonova.model.stray_port import StrayPort, StrayPortKind
 from kilonova.network import device_ports
 from kilonova.network.client import NetworkClient
 from kilonova.network.device_ports import DevicePort
+from kilonova.records import dataclass
 
 _PORTS, _SERVERS = "port", "server"
 _UUID = "[0-9A-Za-z-]{1,36}"

@@ -2,11 +2,11 @@
 """The periodic tasks and their intervals."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import timedelta
 
 from kilonova.conductor.operations import Operations
 from kilonova.periodic import PeriodicPart, PeriodicThread
+from kilonova.records import dataclass
 
 #: Default interval in seconds, as in Nova.
 _EVERY_S = 60.0

@@ -2,7 +2,7 @@
 """Effects: the values that a step's hooks return, which tell the engine how to continue."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
@@ -19,6 +19,7 @@ from kilonova.db.workflows import WorkflowRow
 from kilonova.messaging.messages import AgentMessage
 from kilonova.model.instance import PowerState, TaskState
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 
 T = TypeVar("T")
 

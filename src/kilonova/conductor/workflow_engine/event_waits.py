@@ -8,12 +8,12 @@ which also finds an event that was stored between the last check of a step and t
 
 import threading
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import datetime
 
 from kilonova.conductor.workflow_engine.run import HasHost, Run
 from kilonova.db import network_events
 from kilonova.db.database import Database
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,12 @@
 """Events that the workflow engine emits on every change of a workflow, for log lines, metrics and notifications."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any
 
 from kilonova.conductor.workflow_engine.run import Failure
+from kilonova.records import dataclass
 
 
 class Phase(StrEnum):

@@ -2,10 +2,10 @@
 """Callbacks for events other than workflow changes: pre-cached images, new services, servers that were not built."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.host import Service
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ If a reply is overdue, the agent is asked for the state of the step.
 import logging
 import threading
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kilonova.conductor.workflow_engine.effects import SendToAgent
 from kilonova.conductor.workflow_engine.run import AGENT_TOO_OLD, UNREACHABLE, HasHost, Run
@@ -16,6 +16,7 @@ from kilonova.logs.rate_limited_log import RateLimitedLog
 from kilonova.messaging.bus import ConductorBus
 from kilonova.messaging.messages import AskStep, MigrationProgress, StepReply, StepState, StepStatus, TaskReached
 from kilonova.model.instance import TaskState
+from kilonova.records import dataclass
 
 LOG = logging.getLogger(__name__)
 #: Messages of an agent about a step.

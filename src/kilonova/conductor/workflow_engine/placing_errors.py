@@ -4,10 +4,10 @@
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from kilonova.conductor.workflow_engine.run import Failure
 from kilonova.errors import KilonovaError, Unavailable
+from kilonova.records import dataclass
 
 LOG = logging.getLogger(__name__)
 

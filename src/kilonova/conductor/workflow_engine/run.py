@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A workflow that is running: its journal row with typed facts, its interrupts and failures."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -10,6 +9,7 @@ from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import ConcurrentUpdate, NotFound, UnexpectedTaskState
 from kilonova.messaging.messages import FaultOf, StepId, StepReply
 from kilonova.model.instance import Fault, PowerState, TaskState, VmState
+from kilonova.records import dataclass
 
 F = TypeVar("F", bound="HasHost")
 F_co = TypeVar("F_co", bound="HasHost", covariant=True)

@@ -2,7 +2,7 @@
 """Dependencies of workflow steps, injected by the composition root and replaced by fakes in tests."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from kilonova.claims.claimer import Claimer
 from kilonova.conductor.guest_data.config_drives import ConfigDrives
@@ -15,6 +15,7 @@ from kilonova.model.image import Image
 from kilonova.model.image_data import ImageData
 from kilonova.model.quota import NO_LIMITS, Limits
 from kilonova.network.client import NetworkClient
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

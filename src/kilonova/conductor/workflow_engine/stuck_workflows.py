@@ -6,7 +6,7 @@ host returns, so it can only be abandoned.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from kilonova.conductor.workflow_engine import server_log
@@ -20,6 +20,7 @@ from kilonova.errors import Conflict, NotFound
 from kilonova.model.instance import VmState
 from kilonova.model.requester import Requester
 from kilonova.model.server_migration import ServerMigration
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ by then.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kilonova.conductor.workflow_engine import server_log
 from kilonova.conductor.workflow_engine.effects import Again, ClaimForMembers, Completed, Effect, Failed
@@ -36,6 +36,7 @@ from kilonova.db import group_guards, instance_actions, instance_networks, insta
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.model.transitions import TRANSITIONS
+from kilonova.records import dataclass
 
 #: The batch takes the decision lock once for this number of pieces. Each piece is claimed in a transaction of its own.
 _PIECES_DECIDED = 10

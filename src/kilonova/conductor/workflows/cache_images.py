@@ -7,7 +7,7 @@ starts with the first host again; hosts do not download cached images twice.
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kilonova.conductor.workflow_engine.effects import Again, Completed, Effect, SendToAgent
 from kilonova.conductor.workflow_engine.listeners import FetchedImages
@@ -20,6 +20,7 @@ from kilonova.messaging.messages import CacheImages, StepReply
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.image_data import CacheResult, ImageData
 from kilonova.model.transitions import TRANSITIONS
+from kilonova.records import dataclass
 
 LOG = logging.getLogger(__name__)
 #: Results which say that the image is in the host's cache.

@@ -5,7 +5,7 @@ One transaction releases the resources and marks the server deleted. The workflo
 workflows have ended or rolled back.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlalchemy.engine import Connection
 
@@ -23,6 +23,7 @@ from kilonova.messaging.messages import DestroyGuest, StepReply
 from kilonova.model.found_guest import RemovalReason
 from kilonova.model.instance import PowerState, VmState
 from kilonova.model.transitions import TRANSITIONS
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

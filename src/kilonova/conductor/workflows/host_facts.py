@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Facts of workflows that need only the host of the guest."""
 
-from dataclasses import dataclass
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

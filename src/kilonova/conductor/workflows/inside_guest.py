@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Actions inside a running guest: set the admin password, trigger a crash dump. The server's state does not change."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from kilonova.conductor.workflow_engine.effects import Ended
 from kilonova.conductor.workflow_engine.run import Run
@@ -14,6 +14,7 @@ from kilonova.db.core.transaction import Transaction
 from kilonova.messaging.messages import SetAdminPassword, TriggerCrashDump
 from kilonova.model.instance import PowerState
 from kilonova.model.transitions import TRANSITIONS
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ The server keeps its state and gets no task state. Other actions of the server w
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from kilonova.conductor.workflow_engine.effects import Completed, Effect, Ended, Failed, SendToAgent, Unwound
 from kilonova.conductor.workflow_engine.run import Failure, Interrupt, Run
@@ -33,6 +33,7 @@ from kilonova.model.request_spec import RequestedNetwork as Demand
 from kilonova.model.transitions import TRANSITIONS
 from kilonova.network import ports
 from kilonova.network.port_changes import PortInUse
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 """Common parts of moves: facts, claiming a destination, undoing the claim, retry and failure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from kilonova.claims.moving import Moving
 from kilonova.conductor.workflow_engine.effects import ClaimHost, Completed, Effect, Ended, Failed, Restarted, Unwound
@@ -21,6 +21,7 @@ from kilonova.model.request_spec import RequestedNetwork, RequestSpec, StoredReq
 from kilonova.model.server_migration import MigrationStatus, MigrationType, MoveKind, ServerMigration
 from kilonova.model.transitions import TRANSITIONS
 from kilonova.network.ports import given_by_host
+from kilonova.records import dataclass
 
 #: Steps whose failure is due to the destination, so that the move may succeed with another destination.
 AT_DESTINATION = frozenset({"bindings", "finish", "ports", "prepare", "spawn"})

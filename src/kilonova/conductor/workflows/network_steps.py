@@ -15,7 +15,7 @@ after a crash at any point, and its undo finds every port.
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
@@ -46,6 +46,7 @@ from kilonova.model.request_spec import RequestedNetwork, RequestSpec
 from kilonova.network import ports
 from kilonova.network.host_demands import Lookups, demands_of_server
 from kilonova.network.port_owner import PortOwner
+from kilonova.records import dataclass
 
 LOG = logging.getLogger(__name__)
 _CODES: Mapping[type[KilonovaError], int] = {InvalidRequest: 400, Forbidden: 403, NotFound: 404, Conflict: 409}

@@ -14,7 +14,7 @@ guest. The host executes the order of a delete only after the rebuild order anyw
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from kilonova.conductor.workflow_engine.effects import Completed, Effect, Failed, SendToAgent
 from kilonova.conductor.workflow_engine.placing_errors import CannotPlaceError, refusals
@@ -30,6 +30,7 @@ from kilonova.messaging.messages import RebuildGuest
 from kilonova.model.instance import Instance, PowerState, TaskState
 from kilonova.model.server_migration import MoveKind
 from kilonova.model.transitions import TRANSITIONS
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

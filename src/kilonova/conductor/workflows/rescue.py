@@ -5,7 +5,7 @@ If the host reports a failure, the guest is as before. A hard reboot of a server
 its own disk.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from kilonova.conductor.workflow_engine.effects import Effect, SendToAgent
 from kilonova.conductor.workflow_engine.run import Run
@@ -22,6 +22,7 @@ from kilonova.model.image import Image
 from kilonova.model.image_properties import shutdown_timeout_s
 from kilonova.model.instance import PowerState
 from kilonova.model.transitions import TRANSITIONS
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Restore: power a soft-deleted server on again. The server counts against quotas from the request on."""
 
-from dataclasses import dataclass
-
 from kilonova.conductor.workflow_engine.run import Run
 from kilonova.conductor.workflow_engine.step_kinds import order, sends
 from kilonova.conductor.workflow_engine.workflow import Workflow
@@ -12,6 +10,7 @@ from kilonova.db.core.transaction import Transaction
 from kilonova.messaging.messages import StartGuest
 from kilonova.model.instance import PowerState
 from kilonova.model.transitions import TRANSITIONS
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

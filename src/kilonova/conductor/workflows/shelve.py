@@ -12,7 +12,7 @@ copied. A paused or suspended guest writes nothing, so it is powered off only af
 before that, the guest is unchanged.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from kilonova.conductor.workflow_engine.effects import Completed, Effect
@@ -39,6 +39,7 @@ from kilonova.db.core.transaction import Transaction
 from kilonova.messaging.messages import DestroyGuest, StartGuest, StepReply, StopGuest
 from kilonova.model.instance import PowerState, TaskState, VmState
 from kilonova.model.transitions import TRANSITIONS
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@
 """
 
 import logging
-from dataclasses import dataclass
 
 from kilonova.conductor.workflow_engine.effects import Completed, Effect
 from kilonova.conductor.workflow_engine.run import Run
@@ -20,6 +19,7 @@ from kilonova.db import unwanted_images
 from kilonova.errors import Unavailable
 from kilonova.model.instance import TaskState
 from kilonova.model.transitions import TRANSITIONS
+from kilonova.records import dataclass
 
 LOG = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@
 """
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from kilonova.conductor.workflow_engine.effects import Completed, Effect, Failed, Gone, SendToAgent
@@ -26,6 +26,7 @@ from kilonova.messaging.messages import ConfirmMove, StepReply, StopGuest
 from kilonova.model.instance import PowerState, TaskState
 from kilonova.model.server_migration import MigrationStatus
 from kilonova.model.transitions import TRANSITIONS
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,6 @@
 After a failure, the server has a fault and no task state.
 """
 
-from dataclasses import dataclass
-
 from kilonova.conductor.workflow_engine.run import Interrupt, Run
 from kilonova.conductor.workflow_engine.step_kinds import order, sends
 from kilonova.conductor.workflow_engine.workflow import Workflow
@@ -14,6 +12,7 @@ from kilonova.messaging.messages import StopGuest
 from kilonova.model.image_properties import shutdown_timeout_s
 from kilonova.model.instance import Instance
 from kilonova.model.transitions import TRANSITIONS
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ The claim uses the server's complete request: zone, hints, group, isolation. Aft
 shelved and has its image.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from kilonova.claims.unshelving import Unshelving
@@ -41,6 +41,7 @@ from kilonova.model.port_profiles import PortProfiles, profiles_on
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_migration import MoveKind
 from kilonova.model.transitions import TRANSITIONS
+from kilonova.records import dataclass
 
 _NOT_DONE: Effect = Completed(durable=False)
 

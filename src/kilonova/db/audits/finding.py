@@ -2,9 +2,10 @@
 """The result type of audit checks."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from kilonova.db.core.transaction import Transaction
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

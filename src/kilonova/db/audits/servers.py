@@ -3,7 +3,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -23,6 +23,7 @@ from kilonova.model.host_devices import DeviceShare
 from kilonova.model.instance import Instance
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_migration import MigrationStatus
+from kilonova.records import dataclass
 from kilonova.scheduler.resources import resource_query
 
 

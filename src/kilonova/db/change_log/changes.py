@@ -7,13 +7,13 @@ not change the version. Readers refuse a body of a newer version.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import msgspec
 from msgspec.structs import replace
 
 from kilonova.errors import FromNewerRelease
+from kilonova.records import dataclass
 
 #: Version of the format; a change that older readers would misinterpret increments it. A body without a version has
 #: version 1. Since version 2, the change log records the liveness of processes, not the heartbeats of hosts: a reader

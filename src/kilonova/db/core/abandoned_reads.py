@@ -8,7 +8,7 @@ all reads. SQLite needs no watcher: it runs in the reading thread, and its progr
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from sqlalchemy.engine import Connection, Engine
@@ -16,6 +16,7 @@ from sqlalchemy.engine import Connection, Engine
 from kilonova import deadline
 from kilonova.deadline import Deadline
 from kilonova.periodic import PeriodicThread
+from kilonova.records import dataclass
 
 _LOOK_EVERY_S = 0.25
 _CANCEL_S = 5.0

@@ -11,7 +11,6 @@ import contextlib
 import os
 import sqlite3
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from kilonova.db.core.seq_probe import SeqProbe
 from kilonova.db.core.server_watch import NoWatch, ServerWatch, Watch
 from kilonova.db.core.socket_timeouts import connector
 from kilonova.errors import ConfigurationError, StorageFull
+from kilonova.records import dataclass
 
 _DRIVERS = {
     "sqlite": "sqlite",

@@ -8,7 +8,6 @@ exist and servers reuse their plans.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -16,6 +15,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.visitors import iterate
+
+from kilonova.records import dataclass
 
 _Convert = Callable[[Any], Any]
 

@@ -7,7 +7,6 @@ a savepoint for each job.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
 from functools import partial
@@ -20,6 +19,7 @@ from sqlalchemy.sql import Executable
 from kilonova.db.change_log.changes import Change, Kind, Payload
 from kilonova.db.core.engines import ends_transaction
 from kilonova.db.core.pipeline import pipelined
+from kilonova.records import dataclass
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")

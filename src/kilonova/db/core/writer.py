@@ -25,7 +25,6 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from sqlalchemy.engine import Engine
@@ -40,6 +39,7 @@ from kilonova.db.core.server_watch import AWAY, Watch
 from kilonova.db.core.transaction import BatchedWrite
 from kilonova.db.core.writer_connection import Done, InDoubt, WriterConnection
 from kilonova.errors import StorageFull, Unavailable
+from kilonova.records import dataclass
 
 LOG = logging.getLogger(__name__)
 

@@ -5,7 +5,6 @@ The writer (``writer.py``) chooses the jobs of a transaction, and retries a fail
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from sqlalchemy.engine import Connection, Engine
@@ -17,6 +16,7 @@ from kilonova.db.core.clock import DatabaseClock
 from kilonova.db.core.pipeline import pipelined, send_commit
 from kilonova.db.core.transaction import AllUndone, BatchedWrite, FramesNeeded, Framing, Transaction
 from kilonova.identifiers import new_uuid
+from kilonova.records import dataclass
 
 
 class Job(Protocol):

@@ -4,7 +4,6 @@
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from sqlalchemy.engine import Connection
@@ -12,6 +11,7 @@ from sqlalchemy.engine import Connection
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
 from kilonova.errors import Unavailable
+from kilonova.records import dataclass
 
 LOG = logging.getLogger(__name__)
 #: Rows per transaction.

@@ -5,10 +5,9 @@ A kept guest is the guest that the source of a move keeps until the move is conf
 same host as source and destination, that host has two guests of the instance: the kept guest and the new guest.
 """
 
-from dataclasses import dataclass
-
 from kilonova.messaging.messages.steps import StepId
 from kilonova.model.instance import GuestSpec
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,13 @@
 """Orders to the host of a guest, and reports that list the guests of a host."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 
 from kilonova.messaging.messages.steps import StepId
 from kilonova.model.found_guest import Removal
 from kilonova.model.instance import GuestSpec, PowerState
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

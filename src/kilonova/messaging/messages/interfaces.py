@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Orders that change the network interfaces of a guest."""
 
-from dataclasses import dataclass
-
 from kilonova.messaging.messages.steps import StepId
 from kilonova.model.network_info import Vif
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

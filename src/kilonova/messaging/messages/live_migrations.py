@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Live migration: orders to its two hosts, and reports of its progress."""
 
-from dataclasses import dataclass
-
 from kilonova.messaging.messages.steps import StepId
 from kilonova.model.instance import GuestSpec
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

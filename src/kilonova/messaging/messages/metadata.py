@@ -6,9 +6,10 @@ answers only for servers that the database places on the agent's host.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from kilonova.model.posted_password import PostResult
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,11 @@
 """Power states of guests, as hypervisors report them. They can change without an order from Kilonova."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from kilonova.messaging.messages.steps import StepId
 from kilonova.model.instance import PowerState
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

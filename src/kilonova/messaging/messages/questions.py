@@ -7,12 +7,12 @@ Queries change nothing, so they may be lost or answered twice. ``question`` is t
 answer. ``asker`` is the control process that receives the answer.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from kilonova.model.cached_image import CachedImage
 from kilonova.model.console import ConsoleEnd, ConsoleProtocol
 from kilonova.model.guest_diagnostics import GuestDiagnostics
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

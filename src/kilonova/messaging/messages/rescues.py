@@ -2,11 +2,12 @@
 """Orders for the repair of a guest: rescue, unrescue, password change and crash dump."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from kilonova.messaging.messages.steps import StepId
 from kilonova.model.image_data import ImageData
 from kilonova.model.instance import GuestSpec
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,14 @@ its lease expires (ADR 20). Messages that were sent to an earlier session are dr
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 
 from kilonova.messaging.messages.cold_moves import PendingRollback
 from kilonova.model.found_guest import Removal
 from kilonova.model.host import NodeReport
 from kilonova.model.instance import PowerState
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

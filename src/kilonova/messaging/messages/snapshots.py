@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Orders for snapshots: the host copies the disk of a guest and uploads the copy to the image service."""
 
-from dataclasses import dataclass
-
 from kilonova.messaging.messages.steps import StepId
 from kilonova.model.image_data import ImageData
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,12 @@
 """Identity, result and progress of the workflow steps that agents carry out."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from kilonova.model.image_data import CacheResult
 from kilonova.model.instance import Fault, PowerState, TaskState
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 """Data classes of the link to the broker: messages to the broker, and deliveries from the broker."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from kilonova.records import dataclass
 
 
 def always() -> bool:

@@ -11,10 +11,10 @@ import hashlib
 import os
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from kilonova.errors import InvalidRequest
+from kilonova.records import dataclass
 
 #: The exchange through which control processes write to agents; the routing key is the agent's name.
 TO_AGENTS = "to"

@@ -5,9 +5,11 @@ import itertools
 import random
 import ssl
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from urllib.parse import unquote
+
+from kilonova.records import dataclass
 
 _PORT, _TLS_PORT = 5672, 5671
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Payload for failed operations."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from kilonova.conductor.workflow_engine.run import UNREACHABLE, Failure
 from kilonova.notifications.payloads.payload import Payload
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

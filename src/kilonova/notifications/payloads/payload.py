@@ -2,10 +2,12 @@
 """Base class and serializer of versioned notification payloads."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, ClassVar
+
+from kilonova.records import dataclass
 
 NAMESPACE = "nova"
 #: Types that are serialized unchanged. They are checked first, because most values have one of them.

@@ -2,7 +2,6 @@
 """Payloads of flavors, key pairs, aggregates, server groups and services."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
@@ -13,6 +12,7 @@ from kilonova.model.host import COMPUTE, Service
 from kilonova.model.keypair import Keypair
 from kilonova.model.server_group import ServerGroup
 from kilonova.notifications.payloads.payload import Payload
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,6 @@
 """Payloads of scheduler requests and of requests without a valid host."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from kilonova.model.image import Image
@@ -11,6 +10,7 @@ from kilonova.model.request_spec import RequestSpec
 from kilonova.notifications.payloads.faults import ExceptionPayload
 from kilonova.notifications.payloads.payload import Payload, envelope
 from kilonova.notifications.payloads.resources import FlavorPayload
+from kilonova.records import dataclass
 
 _PROPERTIES_VERSION = "1.20"
 #: Image property with the id of a secret. This property is never sent.

@@ -2,7 +2,6 @@
 """Payloads of servers. Only the fields listed here are sent: no password, user data or token."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
 
@@ -13,6 +12,7 @@ from kilonova.model.requester import Requester
 from kilonova.notifications.payloads.faults import ExceptionPayload
 from kilonova.notifications.payloads.payload import Payload
 from kilonova.notifications.payloads.resources import FlavorPayload, KeypairPayload
+from kilonova.records import dataclass
 
 _POWER_STATES: Mapping[PowerState, str] = {
     PowerState.NOSTATE: "pending",

@@ -2,12 +2,12 @@
 """Choice of NUMA cells, CPUs and PCI devices for a server on a host."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from kilonova.model.host_devices import DeviceShare, HostDevices
 from kilonova.model.numa import InstanceNuma, Ratios
 from kilonova.model.pci import PciRequest
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.decision import Decision, RankedHost
 from kilonova.scheduler.devices.numa_fit import lay_out
 from kilonova.scheduler.devices.pci_fit import serve

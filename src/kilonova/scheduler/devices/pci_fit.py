@@ -7,12 +7,12 @@ are considered: the assignment fails only if no combination satisfies all reques
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from itertools import chain
 
 from kilonova.model.numa import HostCell
 from kilonova.model.pci import PF, VDPA, NumaPolicy, PciPool, PciRequest
 from kilonova.placement.assignment import assign
+from kilonova.records import dataclass
 from kilonova.scheduler.devices.port_requests import NETWORK_TAG, NO_NETWORK, REMOTE_TAG
 
 _ONLY_ON_DEMAND = (PF, VDPA)

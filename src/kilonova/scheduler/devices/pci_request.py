@@ -4,7 +4,6 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -13,6 +12,7 @@ from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.pci import PF, STANDARD, VF, NumaPolicy, PciRequest
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.devices.port_requests import port_pci_requests
 from kilonova.scheduler.guest_options import guest_option_reads
 from kilonova.scheduler.reads import Reads, names

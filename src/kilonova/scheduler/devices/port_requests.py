@@ -2,7 +2,6 @@
 """What ports of a server require of the devices of its host: PCI devices, and NUMA cells near their networks."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Self
 
 from kilonova.errors import InvalidRequest
@@ -11,6 +10,7 @@ from kilonova.model.numa import HostCell
 from kilonova.model.pci import PF, VDPA, NumaPolicy, PciRequest
 from kilonova.model.port_profiles import PCI_VNIC_TYPES
 from kilonova.model.request_spec import RequestedNetwork, RequestSpec
+from kilonova.records import dataclass
 
 #: Tags of PCI devices that requests of ports name. ``NO_NETWORK``: value for devices of overlay networks.
 NETWORK_TAG, REMOTE_TAG, TRUSTED_TAG = "physical_network", "remote_managed", "trusted"

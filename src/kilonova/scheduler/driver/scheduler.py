@@ -11,7 +11,7 @@ and records faults. The claim fails if the chosen host has no room.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,6 +20,7 @@ import numpy as np
 from kilonova.errors import NoValidHost
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import GroupView
+from kilonova.records import dataclass
 from kilonova.scheduler.engine.batch import Batch
 from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.engine.funnel import isolation_steps

@@ -2,11 +2,12 @@
 """The decision engine: runs the rules in order, counts the hosts that each rule removes, and ranks the other hosts."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.decision import SURVIVED, Decision, RankedHost, RuleCount
 from kilonova.scheduler.engine.funnel import (
     LaterPlacement,

@@ -7,12 +7,13 @@ own rating and on the smallest and largest rating of all hosts; only the values 
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from kilonova.errors import RuleFailed
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.engine.ranking import (
     Scale,
     Share,

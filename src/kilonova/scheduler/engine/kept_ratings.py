@@ -5,11 +5,11 @@ Most ratings do not depend on the request, so all requests share one array of th
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.depends_on import DependsOn, dependence_of
 from kilonova.scheduler.engine.ranking import blaming, counts_nothing, ratings
 from kilonova.scheduler.engine.shared_end import SharedEnd

@@ -6,7 +6,7 @@ other requests are checked by the search for allocation candidates, which also g
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from kilonova.placement.candidate_query import CandidateQuery, Group
 from kilonova.placement.candidates import candidate_at, roots_with_candidates
 from kilonova.placement.provider_table import ProviderTable
 from kilonova.placement.provider_tree import trees_of
+from kilonova.records import dataclass
 from kilonova.scheduler.host_table import BoolArray, HostTable
 
 Allocations = Mapping[str, Mapping[str, int]]

@@ -3,13 +3,13 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from kilonova.errors import RuleFailed
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.host_table import FloatArray, HostTable, IntArray, Rows
 from kilonova.scheduler.rule import Weigher, rule_name
 

@@ -8,11 +8,12 @@ moved off a host.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.host_table import BoolArray, HostTable
 
 SWITCH = 1.0

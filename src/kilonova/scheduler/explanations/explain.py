@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Full explanations of requests: the verdict of every rule on every host, even if an earlier rule excludes the host."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.engine.funnel import is_forced
 from kilonova.scheduler.host_table import BoolArray, HostTable, IntArray

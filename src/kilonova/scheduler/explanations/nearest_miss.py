@@ -13,7 +13,7 @@ examined.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -21,6 +21,7 @@ import numpy as np
 from kilonova.errors import RuleFailed
 from kilonova.model.request_spec import RequestSpec, ResourceQuery
 from kilonova.placement.capacity import within_units
+from kilonova.records import dataclass
 from kilonova.scheduler.decision import Decision
 from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.explanations.changes import Change, apply_changes

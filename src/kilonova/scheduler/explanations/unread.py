@@ -6,7 +6,7 @@ the reason. The report is for operators; scheduling decisions do not use it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -14,6 +14,7 @@ from kilonova.model.aggregate import ZONE_KEY, Aggregate
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.image_properties import KNOWN_PROPERTIES, NUMBERED_PROPERTIES, present_name
+from kilonova.records import dataclass
 from kilonova.scheduler.devices.pci_request import PCI_READS
 from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.filters import FILTERS

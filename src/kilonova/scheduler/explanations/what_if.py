@@ -2,9 +2,10 @@
 """Dry run of a request: a decision per server, a full explanation of one decision, and the nearest misses."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.decision import Decision, RankedHost
 from kilonova.scheduler.devices.choice import first_that_gives, needs_of
 from kilonova.scheduler.devices.pci_request import Alias

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """AggregateDiskFilter: hosts with enough free disk under the allocation ratio of their aggregates."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.depends_on import DependsOn
 from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.overcommit import aggregate_ratio, disk_suffices

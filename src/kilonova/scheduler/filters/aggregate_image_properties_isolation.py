@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """AggregateImagePropertiesIsolation: hosts whose aggregate metadata does not contradict the image's properties."""
 
-from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
 
 from kilonova.model.image_properties import image_property, image_property_names
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.aggregate_rules import if_concerned, split
 from kilonova.scheduler.depends_on import DependsOn
 from kilonova.scheduler.host_table import BoolArray, HostTable

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """AggregateInstanceExtraSpecsFilter: hosts in aggregates whose metadata match the flavor's extra specs."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.aggregate_rules import in_any, split
 from kilonova.scheduler.depends_on import DependsOn
 from kilonova.scheduler.extra_specs import match

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """AggregateMultiTenancyIsolation: reserves aggregates for the projects in their metadata."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.aggregate_rules import in_any, split
 from kilonova.scheduler.depends_on import DependsOn
 from kilonova.scheduler.host_table import BoolArray, HostTable

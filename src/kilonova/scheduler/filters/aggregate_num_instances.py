@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """AggregateNumInstancesFilter: hosts with fewer instances than the limit that their aggregates set."""
 
-from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.aggregate_rules import integer_limits
 from kilonova.scheduler.depends_on import DependsOn
 from kilonova.scheduler.host_table import BoolArray, HostTable

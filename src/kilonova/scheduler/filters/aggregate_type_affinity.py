@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """AggregateTypeAffinityFilter: reserves aggregates for the flavors in their metadata."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.aggregate_rules import if_concerned, split
 from kilonova.scheduler.depends_on import DependsOn
 from kilonova.scheduler.host_table import BoolArray, HostTable

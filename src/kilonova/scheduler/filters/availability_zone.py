@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """AvailabilityZoneFilter: hosts of the requested availability zone."""
 
-from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from kilonova.model.aggregate import ZONE_KEY
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.aggregate_rules import in_any, split
 from kilonova.scheduler.depends_on import DependsOn
 from kilonova.scheduler.host_table import BoolArray, HostTable

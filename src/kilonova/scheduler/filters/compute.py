@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """ComputeFilter: hosts whose compute service is enabled and up."""
 
-from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.depends_on import DependsOn
 from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.reads import NOTHING, Reads

@@ -3,7 +3,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from kilonova.model.host import Capabilities
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.depends_on import DependsOn
 from kilonova.scheduler.extra_specs import match, numeric
 from kilonova.scheduler.host_attributes import COLUMNS, Column

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """CoreFilter: hosts with enough free cores under their allocation ratio."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.depends_on import DependsOn
 from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.overcommit import cores_suffice, own_ratio

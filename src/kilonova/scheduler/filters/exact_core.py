@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """ExactCoreFilter: hosts whose free cores equal the requested cores."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.depends_on import DependsOn
 from kilonova.scheduler.host_attributes import COLUMNS
 from kilonova.scheduler.host_table import ALL_ROWS, BoolArray, HostTable

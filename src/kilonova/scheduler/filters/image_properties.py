@@ -4,7 +4,6 @@
 import operator
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import ClassVar, Self
 
@@ -18,6 +17,7 @@ from kilonova.model.image_properties import (
     image_property,
 )
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.depends_on import DependsOn
 from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.reads import Reads, names

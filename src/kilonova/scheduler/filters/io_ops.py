@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """IoOpsFilter: hosts with fewer running io-heavy operations than a limit."""
 
-from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.depends_on import DependsOn
 from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.reads import NOTHING, Reads

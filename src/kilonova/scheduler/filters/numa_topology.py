@@ -2,7 +2,7 @@
 """NUMATopologyFilter: hosts with NUMA cells on which the server fits."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar, Self
 
 import numpy as np
@@ -12,6 +12,7 @@ from kilonova.model.host_devices import HostDevices
 from kilonova.model.numa import InstanceNuma, Ratios
 from kilonova.model.pci import PciRequest
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.depends_on import DependsOn
 from kilonova.scheduler.device_states import DeviceStates
 from kilonova.scheduler.devices.numa_fit import lay_out

@@ -2,13 +2,14 @@
 """PciPassthroughFilter: hosts with the PCI devices that the flavor and the ports request."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar, Self
 
 import numpy as np
 
 from kilonova.errors import InvalidRequest
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.depends_on import DependsOn
 from kilonova.scheduler.devices.pci_fit import serve
 from kilonova.scheduler.devices.pci_request import PCI_READS, Alias, all_pci_requests, read_aliases

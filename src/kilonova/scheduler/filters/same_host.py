@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """SameHostFilter: hosts that run at least one of the instances in a scheduler hint."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.depends_on import DependsOn
 from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.reads import Reads, names

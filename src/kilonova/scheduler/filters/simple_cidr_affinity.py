@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """SimpleCIDRAffinityFilter: hosts in the same network as the address in a scheduler hint."""
 
-from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import ClassVar
 
@@ -9,6 +8,7 @@ import numpy as np
 
 from kilonova.model.address import Network, network_of
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.depends_on import DependsOn
 from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.reads import Reads, names

@@ -7,7 +7,7 @@ notes.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from kilonova.model.aggregate import Aggregate
 from kilonova.model.image import Image
 from kilonova.model.placed_server import PlacedServer
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.isolation.legacy_mechanisms import LegacyMechanism, legacy_mechanisms
 from kilonova.scheduler.isolation.legacy_mechanisms import Pool as LegacyPool

@@ -15,7 +15,6 @@ but its settings still express the intent.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -24,6 +23,7 @@ from kilonova.model.aggregate import ZONE_KEY, Aggregate
 from kilonova.model.image import Image
 from kilonova.model.image_properties import image_property
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.aggregate_rules import split
 from kilonova.scheduler.extra_specs import match
 from kilonova.scheduler.filters.aggregate_instance_extra_specs import SCOPE

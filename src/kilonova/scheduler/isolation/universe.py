@@ -7,7 +7,7 @@ of images has few combinations of groups, and a test of each combination covers 
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.image_properties import image_property
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.aggregate_rules import split
 from kilonova.scheduler.engine.funnel import funnel
 from kilonova.scheduler.filters import FILTERS

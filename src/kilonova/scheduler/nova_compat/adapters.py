@@ -7,12 +7,12 @@ Both kinds of rules run host by host, after the column filters and only on the r
 """
 
 import inspect
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.host_table import BoolArray, FloatArray, HostTable, IntArray, Rows
 from kilonova.scheduler.nova_compat.host_state import HostState
 from kilonova.scheduler.nova_compat.request_view import RequestView

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """ComputeStatusFilter: hosts whose compute service is not disabled."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.aggregate_index import AggregateIndex
 from kilonova.scheduler.reads import NOTHING, Reads
 

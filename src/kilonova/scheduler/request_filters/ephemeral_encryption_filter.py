@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """EphemeralEncryptionFilter: hosts that support encrypted ephemeral disks, if requested."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.aggregate_index import AggregateIndex
 from kilonova.scheduler.guest_options import guest_option, guest_option_reads, is_set
 from kilonova.scheduler.reads import Reads

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """IsolateAggregates: reserves aggregates for servers that require certain traits."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.aggregate_index import AggregateIndex
 from kilonova.scheduler.reads import Keys, Reads
 from kilonova.scheduler.resources import RESOURCE_READS, required_traits

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """MapAzToPlacementAggregate: hosts of the requested availability zone."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from kilonova.model.aggregate import ZONE_KEY
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.aggregate_index import AggregateIndex
 from kilonova.scheduler.reads import Reads, names
 

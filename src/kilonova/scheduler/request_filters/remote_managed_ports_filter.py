@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """RemoteManagedPortsFilter: hosts that support remote-managed ports, if requested."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.aggregate_index import AggregateIndex
 from kilonova.scheduler.reads import NOTHING, Reads
 

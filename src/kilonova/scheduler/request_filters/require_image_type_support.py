@@ -2,11 +2,11 @@
 """RequireImageTypeSupport: hosts that support the image's disk format."""
 
 import logging
-from dataclasses import dataclass
 from typing import ClassVar
 
 from kilonova.model.device_models import STANDARD_TRAITS
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.aggregate_index import AggregateIndex
 from kilonova.scheduler.reads import NOTHING, Reads
 

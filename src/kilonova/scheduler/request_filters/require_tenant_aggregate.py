@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """RequireTenantAggregate: confines a project to the aggregates that name it."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from kilonova.errors import RequestFilterFailed
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.aggregate_index import AggregateIndex
 from kilonova.scheduler.reads import Keys, Reads
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """RoutedNetworksFilter: hosts that are connected to a segment of each requested network."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from kilonova.errors import RequestFilterFailed
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.aggregate_index import AggregateIndex
 from kilonova.scheduler.reads import NOTHING, Reads
 

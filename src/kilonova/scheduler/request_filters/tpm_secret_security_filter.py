@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """TpmSecretSecurityFilter: hosts that support the requested security of the TPM secret."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from kilonova.errors import RequestFilterFailed
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.aggregate_index import AggregateIndex
 from kilonova.scheduler.guest_features import wants_tpm
 from kilonova.scheduler.guest_options import guest_option_reads

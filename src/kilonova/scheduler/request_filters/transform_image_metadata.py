@@ -2,11 +2,11 @@
 """TransformImageMetadata: hosts that support the device models in the image's properties."""
 
 import logging
-from dataclasses import dataclass
 from typing import ClassVar
 
 from kilonova.model.device_models import MODEL_PROPERTIES, device_models
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.aggregate_index import AggregateIndex
 from kilonova.scheduler.reads import Reads, names
 

@@ -3,10 +3,10 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.aggregate_rules import float_factors
 from kilonova.scheduler.host_table import FloatArray, HostTable, Rows, pick
 from kilonova.scheduler.settings import SchedulerConfig

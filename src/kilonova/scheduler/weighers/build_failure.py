@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """BuildFailureWeigher: avoids hosts with recent failed builds."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.depends_on import DependsOn
 from kilonova.scheduler.host_table import FloatArray, HostTable, Rows, pick
 from kilonova.scheduler.reads import Reads, names

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """HypervisorVersionWeigher: prefers hosts with newer hypervisor versions."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.depends_on import DependsOn
 from kilonova.scheduler.host_table import FloatArray, HostTable, Rows, pick
 from kilonova.scheduler.reads import Reads, names

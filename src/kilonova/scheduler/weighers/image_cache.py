@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """ImageCacheWeigher: prefers hosts that have the image in their cache."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from kilonova.model.cached_image import image_metric
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.depends_on import DependsOn
 from kilonova.scheduler.host_table import FloatArray, HostTable, Rows, pick
 from kilonova.scheduler.reads import NOTHING, Reads, names

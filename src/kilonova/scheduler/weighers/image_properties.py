@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """ImagePropertiesWeigher: prefers hosts whose servers have images with the same properties as the request's image."""
 
-from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.depends_on import DependsOn
 from kilonova.scheduler.guests import guest_kind
 from kilonova.scheduler.host_table import FloatArray, HostTable, Rows, pick

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """IoOpsWeigher: rates hosts by running io-heavy operations. The default multiplier is negative: fewer are preferred."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.depends_on import DependsOn
 from kilonova.scheduler.host_table import FloatArray, HostTable, Rows, pick
 from kilonova.scheduler.reads import Reads, names

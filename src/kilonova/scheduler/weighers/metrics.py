@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """MetricsWeigher: rates hosts by the metrics that they report."""
 
-from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
 
 from kilonova.errors import RuleFailed
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.depends_on import DependsOn
 from kilonova.scheduler.host_table import FloatArray, HostTable, Rows, pick
 from kilonova.scheduler.reads import Reads, names

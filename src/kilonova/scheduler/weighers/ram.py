@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """RAMWeigher: prefers hosts with much free memory."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from kilonova.model.request_spec import RequestSpec
+from kilonova.records import dataclass
 from kilonova.scheduler.depends_on import DependsOn
 from kilonova.scheduler.host_table import FloatArray, HostTable, Rows
 from kilonova.scheduler.reads import Reads, names

@@ -6,13 +6,13 @@ Nova's namespaces have validators. In all other namespaces every key and every v
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
 
 from kilonova.api.microversion import Version
 from kilonova.api.schemas.types import METADATA_KEY, JSONDict, body
 from kilonova.api.validation import Schemas
 from kilonova.errors import InvalidRequest
+from kilonova.records import dataclass
 
 _SPECS: JSONDict = {
     "type": "object",

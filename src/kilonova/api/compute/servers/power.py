@@ -2,7 +2,6 @@
 """Power actions: start, stop, reboot, pause, unpause, suspend, resume.  Source: spec COMPUTE_API §1.4."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from kilonova.api.compute.schemas import server_power as schemas
 from kilonova.api.compute.servers.servers import find_server
@@ -12,6 +11,7 @@ from kilonova.api.microversion import Version
 from kilonova.api.policy import PROJECT_MEMBER_OR_ADMIN, action, rule
 from kilonova.errors import Conflict, UnexpectedTaskState
 from kilonova.model.instance import Instance
+from kilonova.records import dataclass
 
 _SERVERS = "os_compute_api:servers"
 _REBOOT = f"{_SERVERS}:reboot"

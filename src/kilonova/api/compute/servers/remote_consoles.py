@@ -6,7 +6,6 @@ proxy's own address is an option.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from kilonova.api.compute.schemas import remote_consoles as schemas
@@ -19,6 +18,7 @@ from kilonova.api.schemas import queries
 from kilonova.config.consoles import ConsoleSettings
 from kilonova.errors import InvalidRequest
 from kilonova.model.console import ConsoleProtocol
+from kilonova.records import dataclass
 
 _RULE, _PATH = "os_compute_api:os-remote-consoles", "/servers/{server_id}/remote-consoles"
 _ACTIONS = ("os-getVNCConsole", "os-getSPICEConsole", "os-getRDPConsole", "os-getSerialConsole")

@@ -4,7 +4,6 @@
 import functools
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
@@ -23,6 +22,7 @@ from kilonova.model.flavor import Flavor
 from kilonova.model.host import Service
 from kilonova.model.instance import Fault, Instance, VmState, status_of
 from kilonova.model.network_info import NetworkInfo
+from kilonova.records import dataclass
 
 _SHOWS_PROGRESS = {"ACTIVE", "BUILD", "REBUILD", "RESIZE", "VERIFY_RESIZE", "MIGRATING"}
 #: Prefixes of the server's fields that replies to updates and rebuilds omit before 2.75.

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Diagnostics of simulated guests: their uptime; all counters of load are 0."""
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from kilonova.compute.virt.fake.guests import SimulatedGuest
@@ -9,6 +8,7 @@ from kilonova.compute.virt.fake.hypervisor import SimulatedHypervisor
 from kilonova.errors import GuestNotRunning
 from kilonova.model.guest_diagnostics import CpuDiagnostics, DiskDiagnostics, GuestDiagnostics
 from kilonova.model.instance import PowerState
+from kilonova.records import dataclass
 
 #: The API allows only certain names of drivers and hypervisors. As in Nova's fake driver, simulated guests report
 #: libvirt and kvm.

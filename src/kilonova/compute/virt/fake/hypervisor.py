@@ -4,7 +4,7 @@
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from kilonova.model.allocation_ratios import AllocationRatios
 from kilonova.model.console import ConsoleProtocol
 from kilonova.model.host import NodeReport
 from kilonova.model.instance import GuestSpec, PowerState
+from kilonova.records import dataclass
 from kilonova.scenario.model import SimulatedHost
 
 #: Power states of a guest that is powered on.

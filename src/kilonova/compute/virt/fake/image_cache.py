@@ -2,13 +2,13 @@
 """Cached images of a simulated hypervisor."""
 
 import logging
-from dataclasses import dataclass
 
 from kilonova.compute.files.images import HostImages
 from kilonova.compute.virt.fake.hypervisor import SimulatedHypervisor
 from kilonova.errors import DriverError, Unsupported
 from kilonova.model.cached_image import CachedImage
 from kilonova.model.image_data import CacheResult, ImageData
+from kilonova.records import dataclass
 
 LOG = logging.getLogger(__name__)
 

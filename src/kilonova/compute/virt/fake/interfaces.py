@@ -2,12 +2,13 @@
 """Network interfaces of simulated guests. A guest has a list of ports; nothing is connected."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kilonova.compute.virt.fake.hypervisor import SimulatedHypervisor
 from kilonova.errors import DriverError
 from kilonova.model.instance import PowerState
 from kilonova.model.network_info import Vif
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

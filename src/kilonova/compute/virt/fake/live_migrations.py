@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Live migrations of simulated guests."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kilonova.compute.virt.abilities import CopyProgress, MigrationMonitor
 from kilonova.compute.virt.fake.guests import Origin, SimulatedGuest
 from kilonova.compute.virt.fake.hypervisor import AWAKE, SimulatedHypervisor
 from kilonova.errors import DriverError, MigrationAborted
 from kilonova.model.instance import GuestSpec, PowerState
+from kilonova.records import dataclass
 
 _REPORTED_EVERY_S = 1.0
 

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Power state changes of simulated guests: start, stop, pause and suspend."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kilonova.compute.virt.base import ShutdownTimeout
 from kilonova.compute.virt.fake.hypervisor import SimulatedHypervisor
 from kilonova.errors import DriverError
 from kilonova.model.instance import PowerState
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

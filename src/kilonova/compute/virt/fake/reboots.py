@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reboots of simulated guests. During its reboot, a guest is powered off in the state file."""
 
-from dataclasses import dataclass
-
 from kilonova.compute.virt.base import ShutdownTimeout
 from kilonova.compute.virt.fake.hypervisor import SimulatedHypervisor
 from kilonova.compute.virt.fake.power import Power
 from kilonova.model.instance import GuestSpec
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rebuilds of simulated guests."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kilonova.compute.virt.fake.guests import Origin
 from kilonova.compute.virt.fake.hypervisor import SimulatedHypervisor
 from kilonova.model.instance import GuestSpec, PowerState
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

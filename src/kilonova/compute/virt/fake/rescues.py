@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rescues, password changes and crash dumps of simulated guests."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kilonova.compute.virt.abilities import Rescue
 from kilonova.compute.virt.base import ShutdownTimeout
 from kilonova.compute.virt.fake.hypervisor import AWAKE, SimulatedHypervisor
 from kilonova.errors import DriverError
 from kilonova.model.instance import GuestSpec, PowerState
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Snapshots of simulated guests: copies and uploads of real disk files."""
 
-from dataclasses import dataclass
-
 from kilonova.compute.virt.abilities import SnapshotMonitor
 from kilonova.compute.virt.fake.hypervisor import SimulatedHypervisor
 from kilonova.errors import DriverError
 from kilonova.model.image_data import ImageData
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,7 +4,7 @@
 The disks and the domain XML of a kept guest are in a separate folder; libvirt has no definition of the kept guest.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kilonova.compute.virt.base import ShutdownTimeout
 from kilonova.compute.virt.libvirt.domain.marks import GuestMark, Origin, read_mark, with_mark
@@ -15,6 +15,7 @@ from kilonova.compute.virt.libvirt.rescued import from_own_disk
 from kilonova.compute.virt.libvirt.spawns import state_when_started
 from kilonova.errors import DriverError, GuestMissing
 from kilonova.model.instance import GuestSpec, PowerState
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

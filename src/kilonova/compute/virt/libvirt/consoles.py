@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Console logs and console addresses of libvirt guests."""
 
-from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
 from kilonova.compute.virt.libvirt.connection import explained
@@ -11,6 +10,7 @@ from kilonova.compute.virt.libvirt.hypervisor import LibvirtHost
 from kilonova.errors import DriverError, GuestNotRunning, Unsupported
 from kilonova.model.console import ConsoleEnd, ConsoleProtocol
 from kilonova.model.instance import PowerState
+from kilonova.records import dataclass
 
 _LISTENS_FOR = {ConsoleProtocol.VNC: "vnc", ConsoleProtocol.SPICE: "spice"}
 

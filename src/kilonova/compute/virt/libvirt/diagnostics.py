@@ -2,7 +2,6 @@
 """Diagnostics of libvirt guests: statistics of their CPUs, memory, disks and network interfaces."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import libvirt
@@ -12,6 +11,7 @@ from kilonova.compute.virt.libvirt.hypervisor import LibvirtHost
 from kilonova.errors import GuestNotRunning
 from kilonova.model.guest_diagnostics import CpuDiagnostics, DiskDiagnostics, GuestDiagnostics, NicDiagnostics
 from kilonova.model.instance import PowerState
+from kilonova.records import dataclass
 
 _WANTED = (
     libvirt.VIR_DOMAIN_STATS_VCPU

@@ -3,7 +3,6 @@
 
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -14,6 +13,7 @@ from kilonova.compute.virt.libvirt.domain.domain_shapes import CheckedShapes
 from kilonova.compute.virt.libvirt.domain.marks import NAMESPACE, PREFIX, GuestMark, read_mark
 from kilonova.errors import DriverError, GuestMissing
 from kilonova.model.instance import PowerState
+from kilonova.records import dataclass
 
 _STATES = {
     libvirt.VIR_DOMAIN_NOSTATE: PowerState.NOSTATE,

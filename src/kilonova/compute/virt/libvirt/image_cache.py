@@ -2,12 +2,12 @@
 """Cached base images of a libvirt host."""
 
 import logging
-from dataclasses import dataclass
 
 from kilonova.compute.virt.libvirt.hypervisor import LibvirtHost
 from kilonova.errors import DriverError
 from kilonova.model.cached_image import CachedImage
 from kilonova.model.image_data import CacheResult, ImageData
+from kilonova.records import dataclass
 
 LOG = logging.getLogger(__name__)
 

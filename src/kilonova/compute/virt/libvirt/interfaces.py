@@ -6,7 +6,6 @@ domain XML in the guest's folder. A configuration that is already in the wanted 
 a crash has interrupted can be repeated or reversed.
 """
 
-from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
@@ -22,6 +21,7 @@ from kilonova.compute.virt.libvirt.hypervisor import LibvirtHost
 from kilonova.errors import DriverError
 from kilonova.model.instance import PowerState
 from kilonova.model.network_info import Vif
+from kilonova.records import dataclass
 
 _LIVE, _CONFIG = libvirt.VIR_DOMAIN_AFFECT_LIVE, libvirt.VIR_DOMAIN_AFFECT_CONFIG
 _RUNNING, _INACTIVE = 0, libvirt.VIR_DOMAIN_XML_INACTIVE

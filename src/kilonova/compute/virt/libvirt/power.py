@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Power state changes of libvirt guests: start, stop, pause and suspend."""
 
-from dataclasses import dataclass
 from time import monotonic
 
 from kilonova.compute.virt.base import ShutdownTimeout
@@ -11,6 +10,7 @@ from kilonova.compute.virt.libvirt.hypervisor import LibvirtHost
 from kilonova.compute.virt.libvirt.rescued import from_own_disk
 from kilonova.errors import DriverError
 from kilonova.model.instance import PowerState
+from kilonova.records import dataclass
 
 #: All in seconds. _LOOK_S: interval of the checks whether a guest has shut down. _PRESS_AGAIN_S, _LONGEST_S: first and
 #: longest pause before the power button of the guest is pressed again.

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reboots of libvirt guests: a graceful shutdown or a power-off, then a start."""
 
-from dataclasses import dataclass
-
 from kilonova.compute.virt.base import ShutdownTimeout
 from kilonova.compute.virt.libvirt.hypervisor import LibvirtHost
 from kilonova.compute.virt.libvirt.power import Power
@@ -10,6 +8,7 @@ from kilonova.compute.virt.libvirt.rescued import from_own_disk
 from kilonova.compute.virt.libvirt.spawns import Spawns
 from kilonova.errors import GuestMissing
 from kilonova.model.instance import GuestSpec, PowerState
+from kilonova.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rescues, password changes and crash dumps of libvirt guests."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import libvirt
 
@@ -14,6 +14,7 @@ from kilonova.compute.virt.libvirt.power import Power
 from kilonova.compute.virt.libvirt.rescued import from_own_disk
 from kilonova.errors import DriverError, GuestNotRunning, Unsupported
 from kilonova.model.instance import GuestSpec, PowerState
+from kilonova.records import dataclass
 
 _NO_AGENT = frozenset(
     {

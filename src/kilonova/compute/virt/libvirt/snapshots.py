@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Snapshots of libvirt guests, running or not."""
 
-from dataclasses import dataclass
-
 from kilonova.compute.virt.abilities import SnapshotMonitor
 from kilonova.compute.virt.libvirt.domain.description import DiskFile, DiskRole
 from kilonova.compute.virt.libvirt.hypervisor import LibvirtHost
@@ -10,6 +8,7 @@ from kilonova.compute.virt.libvirt.live_copies import copy_of_running
 from kilonova.errors import DriverError
 from kilonova.model.image_data import ImageData
 from kilonova.model.instance import PowerState
+from kilonova.records import dataclass
 
 _AWAKE = (PowerState.RUNNING, PowerState.PAUSED)
 

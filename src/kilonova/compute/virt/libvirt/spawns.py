@@ -2,13 +2,13 @@
 """Creation, rebuild and removal of libvirt guests."""
 
 import logging
-from dataclasses import dataclass
 
 from kilonova.compute.virt.libvirt.domain.marks import Origin
 from kilonova.compute.virt.libvirt.domains import OwnDomain
 from kilonova.compute.virt.libvirt.hypervisor import LibvirtHost
 from kilonova.errors import DriverError
 from kilonova.model.instance import GuestSpec, PowerState
+from kilonova.records import dataclass
 
 LOG = logging.getLogger(__name__)
 

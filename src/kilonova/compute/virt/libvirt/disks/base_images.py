@@ -11,7 +11,6 @@
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from kilonova.compute.files.image_names import EPHEMERAL_PREFIX, FORMATS, name_of
@@ -25,6 +24,7 @@ from kilonova.config.libvirt import LibvirtSettings
 from kilonova.errors import ImageUnusable
 from kilonova.model.cached_image import CachedImage
 from kilonova.model.image_data import ImageData
+from kilonova.records import dataclass
 
 LOG = logging.getLogger(__name__)
 _GIB = 1 << 30

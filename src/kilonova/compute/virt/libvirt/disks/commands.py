@@ -11,10 +11,10 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 
 from kilonova.errors import DriverError
+from kilonova.records import dataclass
 
 _POLL_S = 0.1
 _SAID_BYTES = 300

@@ -7,7 +7,6 @@ then qemu-img reads the image, with this format as an argument and with resource
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from kilonova.compute.virt.libvirt.disks import disk_tool
 from kilonova.compute.virt.libvirt.disks.commands import CommandFailed
 from kilonova.errors import ImageUnusable
 from kilonova.model.image_data import ImageData
+from kilonova.records import dataclass
 
 _PIECE = 1 << 16
 #: disk_format of the image service → QEMU's name of the format.

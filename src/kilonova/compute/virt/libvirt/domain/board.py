@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The board of a guest: machine type, firmware, clock and SMBIOS texts."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import kilonova
 from kilonova.compute.virt.libvirt.domain.description import Clock, Features, Firmware, Timer, VirtType
@@ -12,6 +12,7 @@ from kilonova.config.libvirt import LibvirtSettings
 from kilonova.errors import UnsupportedGuest
 from kilonova.model.image_properties import canonical_architecture, canonical_vm_mode
 from kilonova.model.instance import GuestSpec
+from kilonova.records import dataclass
 
 #: Architecture → default machine type. An architecture that is not listed has QEMU's default machine type. On x86 the
 #: default is pc, not q35, because existing guests were installed on pc.

@@ -6,11 +6,12 @@ choice to libvirt.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from pathlib import Path
 
 from kilonova.compute.virt.libvirt.domain.device_description import Devices
+from kilonova.records import dataclass
 
 
 class VirtType(StrEnum):

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """CPUs and memory of a guest: topology, NUMA cells, pinning and page sizes."""
 
-from dataclasses import dataclass
-
 from kilonova.compute.virt.libvirt.domain.description import Cpu, CpuTuning, NumaCell
 from kilonova.compute.virt.libvirt.domain.guest_options import GuestOptions, one_of
 from kilonova.compute.virt.libvirt.host.capabilities import HostCapabilities
@@ -10,6 +8,7 @@ from kilonova.config.libvirt import LibvirtSettings
 from kilonova.errors import UnsupportedGuest
 from kilonova.model.cpu_set import parse_cpus
 from kilonova.model.instance import GuestSpec
+from kilonova.records import dataclass
 
 _PARTS = ("sockets", "cores", "threads")
 _UNLIMITED = 65536

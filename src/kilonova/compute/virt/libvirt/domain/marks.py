@@ -4,7 +4,6 @@
 Domains without a mark are never changed.
 """
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from xml.etree import ElementTree as ET
@@ -12,6 +11,7 @@ from xml.etree import ElementTree as ET
 from kilonova.compute.virt.libvirt.domain.network_cards import CardStyle, card_style
 from kilonova.model.image_properties import read_property
 from kilonova.model.instance import GuestSpec
+from kilonova.records import dataclass
 
 #: XML namespace of the mark in a domain's metadata, and its prefix there.
 NAMESPACE, PREFIX = "urn:kilonova:guest:1", "kilonova"

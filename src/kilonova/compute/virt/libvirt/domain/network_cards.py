@@ -7,7 +7,7 @@ the guest starts.
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kilonova.compute.virt.libvirt.domain.device_description import (
     BridgeSource,
@@ -22,6 +22,7 @@ from kilonova.errors import UnsupportedGuest
 from kilonova.model.image_values import canonical_vif_model
 from kilonova.model.instance import GuestSpec
 from kilonova.model.network_info import Vif, VifType, VnicType
+from kilonova.records import dataclass
 
 _DEFAULT_MODEL = "virtio"
 #: The model whose queues and offloads can be set.

@@ -2,7 +2,9 @@
 """Capabilities of libvirt and QEMU on one host. ``capabilities_xml`` reads them from libvirt's XML."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from kilonova.records import dataclass
 
 #: Architectures whose boards have no BIOS: their guests boot with UEFI.
 EFI_ONLY = frozenset({"aarch64", "armv7l", "loongarch64", "riscv64"})

@@ -5,7 +5,6 @@ Elements that older versions of libvirt do not write are optional.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
 from kilonova.compute.virt.libvirt.host.capabilities import (
@@ -20,6 +19,7 @@ from kilonova.compute.virt.libvirt.host.capabilities import (
 )
 from kilonova.compute.virt.libvirt.host.device_types import DEVICE_TYPES, models_of
 from kilonova.model.cpu_set import parse_cpus
+from kilonova.records import dataclass
 
 _KIB = {"b": 1 / 1024, "bytes": 1 / 1024, "KB": 1000 / 1024, "KiB": 1, "MiB": 1024, "GiB": 1024**2, "TiB": 1024**3}
 

@@ -3,13 +3,14 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kilonova.compute.virt.libvirt.host.capabilities import CellFacts
 from kilonova.config.host_resources import HostResourceSettings
 from kilonova.errors import ConfigurationError
 from kilonova.model.cpu_set import cpus_text
 from kilonova.model.numa import HostCell, Pages
+from kilonova.records import dataclass
 
 _SIZE = re.compile(r"(\d{1,9})\s*(|KB|KIB|MB|MIB|GB|GIB)", re.IGNORECASE)
 _KIB = {"": 1, "K": 1, "M": 1024, "G": 1024**2}

@@ -5,7 +5,6 @@ import json
 import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -13,6 +12,7 @@ import re2  # type: ignore[import-untyped]
 
 from kilonova.errors import ConfigurationError
 from kilonova.model.pci import PF, STANDARD, VF, CardFacts, PciPool
+from kilonova.records import dataclass
 
 LOG = logging.getLogger(__name__)
 _OPTION = "[pci] device_spec"

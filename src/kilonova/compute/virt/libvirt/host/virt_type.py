@@ -5,7 +5,6 @@ import logging
 import os
 import subprocess
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from threading import Event, Timer
@@ -13,6 +12,7 @@ from typing import IO
 
 from kilonova.compute.virt.libvirt.host import tiny_guest
 from kilonova.errors import ConfigurationError
+from kilonova.records import dataclass
 
 LOG = logging.getLogger(__name__)
 DEVICE = Path("/dev/kvm")
