@@ -133,7 +133,8 @@ class TestResources:
         compute = admin.compute
         hypervisors = {each.name: each for each in compute.hypervisors(details=True)}
         assert set(hypervisors) == {"node1", "node2", "node3"}
-        assert same(compute.get_hypervisor(hypervisors["node1"].id), compute.find_hypervisor("node1", details=True))
+        found = compute.find_hypervisor("node1", details=True)
+        assert same(compute.get_hypervisor(hypervisors["node1"].id), found, "uptime")
         services = {each.host: each for each in compute.services(binary="nova-compute")}
         node1 = services["node1"]
         assert compute.find_service("nova-compute", host="node2").id == services["node2"].id

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`kilonova` commands in processes forked from one that has imported Kilonova: imports take most of a start's time."""
 
-import multiprocessing
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -10,19 +9,17 @@ from typing import NoReturn
 
 from kilonova.bundled_services.parent_death import die_with_parent
 from support.command_process import append_output, run_kilonova
+from support.forkserver import PROCESSES, ensure_running, import_beforehand
 
-_PROCESSES = multiprocessing.get_context("forkserver")
-_PROCESSES.set_forkserver_preload(
-    [
-        "kilonova.cli.main",
-        "kilonova.cli.commands.api",
-        "kilonova.cli.commands.compute",
-        "kilonova.cli.wiring.agent_process",
-        "kilonova.cli.wiring.control",
-        "kilonova.cli.wiring.http_server",
-        "kilonova.messaging.rabbit.conductor_end",
-        "kilonova.server.serving",
-    ]
+import_beforehand(
+    "kilonova.cli.main",
+    "kilonova.cli.commands.api",
+    "kilonova.cli.commands.compute",
+    "kilonova.cli.wiring.agent_process",
+    "kilonova.cli.wiring.control",
+    "kilonova.cli.wiring.http_server",
+    "kilonova.messaging.rabbit.conductor_end",
+    "kilonova.server.serving",
 )
 
 
@@ -48,7 +45,8 @@ class ForkedCommand:
         known = {**os.environ, **(environment or {})}
         work = {"target": _become, "args": (tuple(arguments), log, errors or log, known)}
         # logs show the name of a process; tests that end early leave no daemon
-        self._process = _PROCESSES.Process(name="MainProcess", daemon=True, **work)
+        ensure_running()
+        self._process = PROCESSES.Process(name="MainProcess", daemon=True, **work)
         self._process.start()
 
     @property

@@ -15,6 +15,7 @@ from multiprocessing.context import BaseContext
 from pathlib import Path
 
 from support.command_process import append_output
+from support.forkserver import PROCESSES, ensure_running, import_beforehand
 
 _LOADED_BEFOREHAND = [
     "novaclient.client",
@@ -36,11 +37,11 @@ _LOADED_BEFOREHAND = [
     "kilonova.cli.application",
     "kilonova.cli.cloud.connection",
     "kilonova.cli.commands.explain",
+    "support.loaded_client",
 ]
 #: Poll interval for `--wait` in seconds; the default of two to five seconds is too long for simulated hosts.
 _PAUSES = 0.05
-_PROCESSES = multiprocessing.get_context("forkserver")
-_PROCESSES.set_forkserver_preload(_LOADED_BEFOREHAND)
+import_beforehand(*_LOADED_BEFOREHAND)
 
 
 def run_client(
@@ -50,16 +51,19 @@ def run_client(
     client: str = "openstack",
     timeout_s: float = 120,
     typed: str = "",
-    processes: BaseContext = _PROCESSES,
+    processes: BaseContext = PROCESSES,
 ) -> subprocess.CompletedProcess[str]:
     """Run a client of ``_CLIENTS`` with these arguments, and with no other variables of the client.
 
     ``typed``: the text on standard input, a password for instance. ``processes``: starts the client's process.
     """
+    if processes is PROCESSES:
+        ensure_running()
+    kept = {**without_credentials(os.environ), **environment}
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "in").write_text(typed, encoding="utf-8")
         out, err, code = Path(folder, "out"), Path(folder, "err"), Path(folder, "code")
-        process = processes.Process(target=_main, args=(client, list(words), dict(environment), out, err, code))
+        process = processes.Process(target=_main, args=(client, list(words), kept, out, err, code))
         process.start()
         process.join(timeout_s)
         if process.exitcode is None:
@@ -80,9 +84,8 @@ def without_credentials(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _main(client: str, words: Sequence[str], environment: Mapping[str, str], out: Path, err: Path, code: Path) -> None:
-    kept = {**without_credentials(os.environ), **environment}
     os.environ.clear()
-    os.environ.update(kept)
+    os.environ.update(environment)
     os.setsid()  # detached from the terminal, where the client would prompt
     sys.stdin = out.with_name("in").open(encoding="utf-8")
     append_output(out, err)
