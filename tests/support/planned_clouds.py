@@ -4,7 +4,7 @@
 Servers are placed one after the other as the scheduler would place them. Equal seeds give equal clouds.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
 import msgspec
@@ -23,11 +23,13 @@ from kilonova.model.server_group import GroupView
 from kilonova.model.server_migration import MoveKind
 from kilonova.planning.cloud import Cloud
 from kilonova.planning.planned_server import PlannedServer
+from kilonova.scheduler.aggregate_index import AggregateIndex
 from kilonova.scheduler.devices.choice import first_that_gives, needs_of
 from kilonova.scheduler.devices.pci_request import read_aliases
 from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.guests import guest_of
 from kilonova.scheduler.host_records import HostRecord, build_host_table
+from kilonova.scheduler.memo import Memo
 from kilonova.scheduler.resources import with_resources
 from kilonova.scheduler.settings import SchedulerConfig
 
@@ -190,3 +192,19 @@ def random_cloud(seed: int, *, hosts: tuple[int, int] = (2, 6), servers: tuple[i
     chance = Random(seed)
     drawn = drawn_cloud(chance, chance.randint(*hosts))
     return filled(chance, drawn, chance.randint(*servers))
+
+
+def with_violations(chance: Random, cloud: Cloud) -> Cloud:
+    """Return a cloud whose rules some servers violate: an isolation rule is new, and groups have moved together."""
+    hosts = cloud.hosts
+    names = tuple(name for name in hosts.hosts if chance.random() < 0.5)
+    rule = chance.choice(
+        ({"kilonova:only": "project=red"}, {"kilonova:only": "flavor=m2"}, {"availability_zone": "z0"})
+    )
+    aggregates = (*hosts.aggregates.aggregates, Aggregate(99, "u99", "new", names, rule))
+    table = replace(hosts, aggregates=AggregateIndex.of(aggregates, hosts.hosts), memo=Memo())
+    groups = {
+        uuid: replace(group, policy="anti-affinity") if group.policy == "soft-affinity" else group
+        for uuid, group in cloud.groups.items()
+    }
+    return Cloud(table, cloud.engine, cloud.servers.values(), groups)

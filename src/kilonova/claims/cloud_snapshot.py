@@ -13,6 +13,7 @@ from typing import Protocol
 from sqlalchemy.engine import Connection
 
 from kilonova.db import mirror_source, placed_servers
+from kilonova.db.database import Database
 from kilonova.db.placed_servers import PlacedRow
 from kilonova.errors import InvalidRequest
 from kilonova.mirror.mirror import Mirror, MirrorCopy
@@ -72,12 +73,26 @@ def cloud_snapshot(
             if copy.seq == seq:
                 return _snapshot(connection, copy, engine, on_hosts, aliases or {})
     with database.read() as connection:
-        loaded = mirror_source.loaded_in(connection)
+        past = _past(connection, mirror.clock())
         mirror.catch_up()
-        past = Mirror.of(loaded.changes, loaded.seq, now=mirror.clock())
         for assumption in mirror.assumed():
             past.assume(assumption)
         return _snapshot(connection, past.copy(), engine, on_hosts, aliases or {})
+
+
+def loaded_cloud(database: Database, engine: Engine, aliases: Mapping[str, Alias]) -> CloudSnapshot:
+    """Return the present cloud with all servers, read from the database alone; claims in progress are not counted.
+
+    For processes without a mirror. Raises: Unavailable.
+    """
+    now = database.clock.seconds()
+    with database.read(patient=True) as connection:
+        return _snapshot(connection, _past(connection, now).copy(), engine, None, aliases)
+
+
+def _past(connection: Connection, now: float) -> Mirror:
+    loaded = mirror_source.loaded_in(connection)
+    return Mirror.of(loaded.changes, loaded.seq, now=now)
 
 
 def _snapshot(

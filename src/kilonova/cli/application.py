@@ -36,6 +36,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "whatif": "kilonova.cli.commands.whatif:whatif",
         "capacity": "kilonova.cli.commands.capacity:capacity",
         "drain": "kilonova.cli.commands.drain:drain",
+        "rebalance": "kilonova.cli.commands.rebalance:rebalance",
         "jobs": "kilonova.cli.commands.jobs:app",
         "audit": "kilonova.cli.commands.audit:app",
     },

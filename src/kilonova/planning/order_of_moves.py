@@ -92,10 +92,13 @@ class _Wave:
 
 
 class Waves:
-    """Waves that are filled by moves in their planned order. The keys of the dictionaries are service hosts."""
+    """Waves that are filled by moves in their planned order. The keys of the dictionaries are service hosts.
 
-    def __init__(self, cloud: Cloud, limits: Limits) -> None:
-        self._cloud, self._limits = cloud, limits
+    ``keeps_order``: moves that share a host are never in the same wave, and keep their order.
+    """
+
+    def __init__(self, cloud: Cloud, limits: Limits, *, keeps_order: bool = False) -> None:
+        self._cloud, self._limits, self._keeps_order = cloud, limits, keeps_order
         self._delicate = Delicate(cloud)
         self._waves: list[_Wave] = []
         #: The newest wave in which a host is left, is reached by a server with devices, or changes at all.
@@ -132,6 +135,8 @@ class Waves:
             after.append(self._device.get(source))
         if self._delicate.on_its_host(server):
             after.append(self._changed.get(to))
+        if self._keeps_order:
+            after += [self._changed.get(source), self._changed.get(to)]
         return max((wave + 1 for wave in after if wave is not None), default=0)
 
     def _note(self, move: PlannedMove, number: int, source: str, to: str) -> None:
@@ -156,8 +161,13 @@ def _raise(numbers: dict[str, int], key: str, number: int) -> None:
     numbers[key] = max(number, numbers.get(key, number))
 
 
-def in_waves(cloud: Cloud, moves: Sequence[PlannedMove], limits: Limits) -> Iterator[PlannedMove]:
-    """Yield the moves with their waves, in the given order. ``cloud``: the state before the first move."""
-    waves = Waves(cloud, limits)
+def in_waves(
+    cloud: Cloud, moves: Sequence[PlannedMove], limits: Limits, *, keeps_order: bool = False
+) -> Iterator[PlannedMove]:
+    """Yield the moves with their waves, in the given order. ``cloud``: the state before the first move.
+
+    ``keeps_order``: moves that share a host are never in the same wave, and keep their order.
+    """
+    waves = Waves(cloud, limits, keeps_order=keeps_order)
     for move in moves:
         yield waves.add(move)

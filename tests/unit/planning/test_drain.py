@@ -37,6 +37,7 @@ def cloud_of(sizes: Sequence[int], *servers: PlannedServer, groups: Mapping[str,
             f"host{row}",
             (Inventory("VCPU", size), Inventory("MEMORY_MB", 100_000), Inventory("DISK_GB", 1000)),
             traits=frozenset(NODE_TRAITS),
+            num_instances=sum(each.row == row for each in servers),
             instances=tuple(each.uuid for each in servers if each.row == row),
             used={"VCPU": sum(each.spec.flavor.vcpus for each in servers if each.row == row)},
         )

@@ -19,6 +19,7 @@ from kilonova.api.operator import (
     metrics,
     options,
     read_only,
+    rebalance_job,
     servers,
     stray_ports,
     strays,
@@ -45,7 +46,7 @@ RESOURCES = (
     unread,
     workflows,
 )
-RULES = tuple(rule for resource in RESOURCES for rule in resource.RULES)
+RULES = tuple(rule for resource in (*RESOURCES, rebalance_job) for rule in resource.RULES)
 
 
 def _show_versions(ctx: Context, request: Request) -> Reply:

@@ -4,6 +4,7 @@
 import msgspec
 
 from kilonova.planning.plan import How, Limits
+from kilonova.planning.rebalance import Objective
 
 
 class AskedLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,6 +27,19 @@ class AskedDrain(msgspec.Struct, frozen=True, kw_only=True):
 
     hosts: tuple[str, ...] = ()
     aggregate: str | None = None
+    how: How = How.EITHER
+    limits: AskedLimits = AskedLimits()
+    locked: bool = False
+
+
+class AskedRebalance(msgspec.Struct, frozen=True, kw_only=True):
+    """Parameters of jobs of the kind ``rebalance``. ``aggregate``: name or id; ``resource``: of the objective level."""
+
+    objective: Objective
+    resource: str | None = None
+    aggregate: str | None = None
+    moves: int | None = None
+    gib: float | None = None
     how: How = How.EITHER
     limits: AskedLimits = AskedLimits()
     locked: bool = False

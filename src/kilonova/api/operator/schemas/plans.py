@@ -8,6 +8,7 @@ MOST_HOSTS = 1_000
 _NAME: JSONDict = {"type": "string", "minLength": 1, "maxLength": 255}
 _COUNT: JSONDict = {"type": ["integer", "null"], "minimum": 1, "maximum": 1_000_000}
 _GIB: JSONDict = {"type": ["number", "null"], "exclusiveMinimum": 0, "maximum": 1e12}
+_HOW: JSONDict = {"type": "string", "enum": ["live", "cold", "either"]}
 LIMITS: JSONDict = {
     "type": "object",
     "properties": {"per_host": _COUNT, "per_wave": _COUNT, "gib_per_host": _GIB},
@@ -20,10 +21,29 @@ DRAIN = Schemas(
             "properties": {
                 "hosts": {"type": "array", "items": _NAME, "minItems": 1, "maxItems": MOST_HOSTS},
                 "aggregate": _NAME,
-                "how": {"type": "string", "enum": ["live", "cold", "either"]},
+                "how": _HOW,
                 "limits": LIMITS,
                 "locked": {"type": "boolean"},
             },
+            "additionalProperties": False,
+        }
+    }
+)
+REBALANCE = Schemas(
+    {
+        (1, 0): {
+            "type": "object",
+            "properties": {
+                "objective": {"type": "string", "enum": ["spread", "level", "pack", "mend"]},
+                "resource": {**_NAME, "pattern": "^[A-Z0-9_]+$"},
+                "aggregate": _NAME,
+                "moves": _COUNT,
+                "gib": _GIB,
+                "how": _HOW,
+                "limits": LIMITS,
+                "locked": {"type": "boolean"},
+            },
+            "required": ["objective"],
             "additionalProperties": False,
         }
     }
