@@ -71,12 +71,70 @@ def test_a_flavor_that_no_guest_can_have_is_refused_with_the_reason(operator: Cl
         ({"availability_zone": "none"}, "zone"),
         ({"hints": {"a": 1}}, "hints"),
         ({"nonsense": 1}, "nonsense"),
+        ({"mix": []}, "mix"),
+        ({"mix": {"flavor1": 1}}, "mix"),
+        ({"mix": [{"flavor": "1", "share": 0}]}, "mix"),
+        ({"mix": [{"flavor": "1", "share": 1.5}]}, "mix"),
+        ({"mix": [{"flavor": "1"}]}, "mix"),
+        ({"mix": [{"flavor": "none", "share": 1}]}, "mix[0]"),
+        ({"mix": [{"flavor": "1", "share": 1}, {"flavor": "flavor1", "share": 2}]}, "mix[1]"),
+        ({"mix": [{"flavor": "1", "share": 1}], "flavors": ["1"]}, "mix"),
+        ({"by": "rack"}, "by"),
+        ({"stranded": 1}, "stranded"),
     ],
 )
 def test_bad_input_names_the_field(operator: Client, body: Any, field: str) -> None:
     answer = operator.post("/capacity", body)
     assert answer.status == 400, answer.body
     assert field in answer.fault[1]
+
+
+def test_a_mix_is_counted_together(operator: Client) -> None:
+    mix = [{"flavor": "flavor1", "share": 3}, {"flavor": {"name": "big", "vcpus": 1, "ram": 10_000}, "share": 1}]
+    found = told(operator, mix=mix, image=IMAGE)
+    assert found["fits"] == {"flavor1": 8, "big": 2}
+    assert found["mix"] == {"shares": {"flavor1": 3, "big": 1}, "fits": 10}
+    (refused,) = found["next"]
+    assert refused["flavor"] == "big"
+    assert refused["reasons"] == [{"rule": "Placement: MEMORY_MB", "reason": "cannot give 10000 MEMORY_MB", "hosts": 2}]
+
+
+def test_a_flavor_of_a_mix_that_no_guest_can_have_ends_it(operator: Client) -> None:
+    odd = {"name": "odd", "vcpus": 2, "ram": 64, "extra_specs": {"hw:numa_nodes": "many"}}
+    found = told(operator, mix=[{"flavor": "1", "share": 2}, {"flavor": odd, "share": 1}], by="zone")
+    assert found["fits"] == {"flavor1": 1, "odd": 0}
+    (refused,) = found["next"]
+    assert [each["rule"] for each in refused["reasons"]] == ["request"]
+    assert refused["by"][0]["reasons"] == refused["reasons"]
+
+
+def test_answers_divided_by_aggregate_and_zone(control: Control) -> None:
+    for name, zone, host in (("east", "east", "node1"), ("ssd", None, "node1"), ("empty", None, None)):
+        made = control.admin.post("/os-aggregates", {"aggregate": {"name": name, "availability_zone": zone}}).body
+        if host is not None:
+            action = f"/os-aggregates/{made['aggregate']['id']}/action"
+            assert control.admin.post(action, {"add_host": {"host": host}}).status == 200
+    control.add_flavor("mid", ram=5000)
+    (by_zone,) = told(control.operator, flavors=["mid"], image=IMAGE, by="zone")["next"]
+    assert {each["zone"]: (each["hosts"], each["fits"]) for each in by_zone["by"]} == {"east": (1, 3), "nova": (1, 3)}
+    (by_aggregate,) = told(control.operator, mix=[{"flavor": "mid", "share": 1}], image=IMAGE, by="aggregate")["next"]
+    assert [(each["aggregate"], each["fits"]) for each in by_aggregate["by"]] == [("east", 3), ("ssd", 3), (None, 3)]
+    for each in (*by_zone["by"], *by_aggregate["by"]):
+        assert each["reasons"] == [{"rule": "Placement: MEMORY_MB", "reason": "cannot give 5000 MEMORY_MB", "hosts": 1}]
+
+
+def test_stranded_resources(control: Control) -> None:
+    control.add_flavor("mid", ram=5000)
+    before = told(control.operator, flavors=["mid"], image=IMAGE, stranded=True)["stranded"]
+    assert before["MEMORY_MB"]["stranded"] == before["VCPU"]["stranded"] == 0
+    assert created_until_refused(control, "mid") == 6
+    after = told(control.operator, flavors=["mid"], image=IMAGE, stranded=True)["stranded"]
+    memory, vcpu = after["MEMORY_MB"], after["VCPU"]
+    assert memory["stranded"] == memory["free"] == memory["capacity"] - 30_000
+    assert vcpu["stranded"] == vcpu["free"]
+    assert vcpu["share"] == round(vcpu["stranded"] / vcpu["capacity"], 6)
+    assert [each["rule"] for each in vcpu["causes"]] == ["Placement: MEMORY_MB"]
+    assert told(control.operator, image=IMAGE, stranded=True)["stranded"]["VCPU"]["stranded"] == 0
 
 
 def test_a_body_must_be_an_object(operator: Client) -> None:

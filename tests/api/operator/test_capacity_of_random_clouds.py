@@ -2,6 +2,7 @@
 """Capacity of small random clouds, compared with servers that are created over HTTP until one is refused."""
 
 import random
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -82,15 +83,54 @@ def created_until_refused(control: Control, flavor: str, group: str | None) -> i
     raise AssertionError("no server was refused")
 
 
+def mix_until_refused(control: Control, shares: dict[str, int], group: str | None) -> tuple[dict[str, int], str]:
+    """Create servers until one is refused, each of the flavor that lacks most of its share. Return the refused one."""
+    counts = dict.fromkeys(shares, 0)
+    hints = {"group": group} if group else None
+    for number in range(1, 100):
+        lacks = {name: Fraction(share * number, sum(shares.values())) - counts[name] for name, share in shares.items()}
+        flavor = max(lacks, key=lambda name: lacks[name])
+        if control.boot(control.admin, hints=hints, flavorRef=flavor)["status"] != "ACTIVE":
+            return counts, flavor
+        counts[flavor] += 1
+    raise AssertionError("no server was refused")
+
+
+def random_group(chance: random.Random, control: Control, name: str) -> str | None:
+    policy = chance.choice(POLICIES)
+    if policy is None:
+        return None
+    made = control.admin.post("/os-server-groups", {"server_group": {"name": name, "policy": policy}})
+    uuid: str = made.body["server_group"]["id"]
+    return uuid
+
+
+def check_mix(chance: random.Random, control: Control) -> None:
+    shares = {name: chance.randint(1, 4) for name in chance.sample(sorted(FLAVORS), chance.randint(2, 3))}
+    group = random_group(chance, control, "mix")
+    mix = [{"flavor": name, "share": share} for name, share in shares.items()]
+    body = {"image": IMAGE, "mix": mix} | ({"group": group} if group else {})
+    answer = control.operator.post("/capacity", body)
+    assert answer.status == 200, answer.body
+    counts, refused = mix_until_refused(control, shares, group)
+    assert answer.body["fits"] == counts, body
+    assert answer.body["next"][0]["flavor"] == refused
+
+
+@pytest.mark.parametrize("seed", range(sampled(200, sample=4)))
+def test_capacity_of_a_random_mix(new_control: NewControl, seed: int) -> None:
+    chance = random.Random(1000 + seed)
+    control = random_control(chance, new_control)
+    check_mix(chance, control)
+    check_mix(chance, control)
+
+
 @pytest.mark.parametrize("seed", range(sampled(200, sample=4)))
 def test_capacity_of_a_random_cloud(new_control: NewControl, seed: int) -> None:
     chance = random.Random(seed)
     control = random_control(chance, new_control)
     for flavor in chance.sample(sorted(FLAVORS), 3):
-        group = None
-        if policy := chance.choice(POLICIES):
-            body = {"server_group": {"name": flavor, "policy": policy}}
-            group = control.admin.post("/os-server-groups", body).body["server_group"]["id"]
+        group = random_group(chance, control, flavor)
         expected = counted(control, group)
-        assert created_until_refused(control, flavor, group) == expected[flavor], (flavor, policy, expected)
+        assert created_until_refused(control, flavor, group) == expected[flavor], (flavor, group, expected)
         assert counted(control, group)[flavor] == 0

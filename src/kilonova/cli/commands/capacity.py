@@ -2,6 +2,7 @@
 """``kilonova capacity``: shows how many more servers of each flavor fit, and what refuses the next one."""
 
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
@@ -12,6 +13,17 @@ from kilonova.cli.cloud.jobs import run_job
 from kilonova.cli.cloud.options import OPERATOR, AdminCloud, AsJson, DataFolder, connect
 from kilonova.cli.cloud.printing import hosts_text, output_console, plain_table, print_json
 from kilonova.cli.commands.whatif import hints_of
+from kilonova.errors import InvalidRequest
+
+_OF_EACH = "Each flavor is counted alone, after change {seq} of the cloud."
+_OF_MIX = "{fits} servers of the mix fit, one after the other by their shares, after change {seq} of the cloud."
+
+
+class Division(StrEnum):
+    """By what an answer is divided."""
+
+    AGGREGATE = "aggregate"
+    ZONE = "zone"
 
 
 def capacity(
@@ -23,6 +35,13 @@ def capacity(
     zone: Annotated[str | None, typer.Option(metavar="ZONE[:HOST[:NODE]]", help="The availability zone.")] = None,
     hint: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="A scheduler hint; repeatable.")] = None,
     group: Annotated[str | None, typer.Option(metavar="ID", help="The server group.")] = None,
+    mix: Annotated[
+        str | None, typer.Option(metavar="FLAVOR=SHARE,…", help="Count flavors together, by shares, instead of alone.")
+    ] = None,
+    by: Annotated[Division | None, typer.Option(help="Divide the numbers and reasons by aggregate or zone.")] = None,
+    with_stranded: Annotated[
+        bool, typer.Option("--stranded", help="Show the free resources that none of the flavors can use, by cause.")
+    ] = False,
     as_job: Annotated[
         bool, typer.Option("--job", help="Count in a job: at most 1000 flavors, without the time limit of a request.")
     ] = False,
@@ -33,6 +52,9 @@ def capacity(
     """Show how many more servers of each flavor fit, and why the next one would be refused. Nothing changes."""
     given = {
         "flavors": list(flavor or ()),
+        "mix": None if mix is None else mix_of(mix),
+        "by": None if by is None else by.value,
+        "stranded": with_stranded,
         "image": image,
         "availability_zone": zone,
         "group": group,
@@ -51,8 +73,32 @@ def capacity(
         return
     console = output_console()
     console.print(capacity_table(found))
+    if by is not None:
+        console.print()
+        console.print(division_table(found, by.value))
+    if with_stranded:
+        console.print()
+        console.print(stranded_table(found["stranded"]))
     console.print()
-    console.print(Text(f"Each flavor is counted alone, after change {found['seq']} of the cloud.", style="dim"))
+    console.print(Text(_summary(found), style="dim"))
+
+
+def mix_of(text: str) -> list[dict[str, Any]]:
+    """Parse ``FLAVOR=SHARE,FLAVOR=SHARE``. Raises: InvalidRequest."""
+    found: list[dict[str, Any]] = []
+    for each in text.split(","):
+        flavor, _, share = each.rpartition("=")
+        if not flavor or not share.isascii() or not share.isdigit() or not int(share):
+            raise InvalidRequest(f"--mix must be FLAVOR=SHARE,… with shares of at least 1, not {each!r}")
+        found.append({"flavor": flavor, "share": int(share)})
+    return found
+
+
+def _summary(found: Mapping[str, Any]) -> str:
+    mix = found.get("mix")
+    if mix is None:
+        return _OF_EACH.format(seq=found["seq"])
+    return _OF_MIX.format(seq=found["seq"], fits="Any number of" if mix["fits"] is None else mix["fits"])
 
 
 def capacity_table(found: Mapping[str, Any]) -> Table:
@@ -61,11 +107,46 @@ def capacity_table(found: Mapping[str, Any]) -> Table:
     table.add_column("Flavor", overflow="fold")
     table.add_column("Fit", justify="right")
     table.add_column("The next is refused by", overflow="fold", ratio=1)
-    for each in found["next"]:
-        fits = found["fits"][each["flavor"]]
-        number = Text("no limit" if fits is None else str(fits), style="red" if fits == 0 else "green")
-        table.add_row(Text(each["flavor"]), number, _reasons_text(each["reasons"]))
+    reasons = {each["flavor"]: each["reasons"] for each in found["next"]}
+    for flavor, fits in found["fits"].items():
+        table.add_row(Text(flavor), _number(fits), _reasons_text(reasons.get(flavor, ())))
     return table
+
+
+def division_table(found: Mapping[str, Any], by: str) -> Table:
+    """Return a row for each flavor and each aggregate or zone. ``by``: ``aggregate`` or ``zone``."""
+    table = plain_table()
+    for title in ("Flavor", by.capitalize()):
+        table.add_column(title, overflow="fold")
+    for title in ("Hosts", "Fit"):
+        table.add_column(title, justify="right")
+    table.add_column("The next is refused by", overflow="fold", ratio=1)
+    for each in found["next"]:
+        for place in each["by"]:
+            name = "(none)" if place[by] is None else place[by]
+            hosts = Text(str(place["hosts"]))
+            table.add_row(
+                Text(each["flavor"]), Text(name), hosts, _number(place["fits"]), _reasons_text(place["reasons"])
+            )
+    return table
+
+
+def stranded_table(found: Mapping[str, Mapping[str, Any]]) -> Table:
+    """Return a row for each resource class: how much of it no flavor can use, and the causes."""
+    table = plain_table()
+    table.add_column("Resource", overflow="fold")
+    for title in ("Capacity", "Free", "Stranded", "Share"):
+        table.add_column(title, justify="right")
+    table.add_column("Because of", overflow="fold", ratio=1)
+    for name, each in found.items():
+        causes = [f"{cause['rule']}: {cause['amount']} on {hosts_text(cause['hosts'])}" for cause in each["causes"]]
+        numbers = (str(each["capacity"]), str(each["free"]), str(each["stranded"]), f"{each['share']:.1%}")
+        table.add_row(Text(name), *numbers, Text("\n".join(causes), style="yellow"))
+    return table
+
+
+def _number(fits: int | None) -> Text:
+    return Text("no limit" if fits is None else str(fits), style="red" if fits == 0 else "green")
 
 
 def _reasons_text(reasons: Sequence[Mapping[str, Any]]) -> Text:

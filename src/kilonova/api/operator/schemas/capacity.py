@@ -7,12 +7,25 @@ from kilonova.api.validation import Schemas
 
 MOST_FLAVORS = 100
 MOST_FLAVORS_OF_JOB = 1000
-_NAMED_FLAVOR: JSONDict = {**FLAVOR, "required": ["name", "vcpus", "ram"]}
+MOST_SHARES = 1000
+_FLAVOR: JSONDict = {"anyOf": [TEXT, {**FLAVOR, "required": ["name", "vcpus", "ram"]}]}
+_MIXED: JSONDict = {
+    "type": "object",
+    "properties": {"flavor": _FLAVOR, "share": {"type": "integer", "minimum": 1, "maximum": MOST_SHARES}},
+    "required": ["flavor", "share"],
+    "additionalProperties": False,
+}
 
 
 def _asked(most: int) -> Schemas:
-    flavors = {"type": "array", "items": {"anyOf": [TEXT, _NAMED_FLAVOR]}, "minItems": 1, "maxItems": most}
-    properties = {**REQUEST, "flavors": flavors}
+    several = {"type": "array", "minItems": 1, "maxItems": most}
+    properties = {
+        **REQUEST,
+        "flavors": {**several, "items": _FLAVOR},
+        "mix": {**several, "items": _MIXED},
+        "by": {"enum": ["aggregate", "zone"]},
+        "stranded": {"type": "boolean"},
+    }
     return Schemas({(1, 0): {"type": "object", "properties": properties, "additionalProperties": False}})
 
 
