@@ -30,12 +30,14 @@ clean: ## remove virtual environments, caches and build files
 	@find . -name __pycache__ -prune -exec rm -rf {} +
 
 ##@ Every day
-.PHONY: lint types test e2e guests docs changelog bench lock
+.PHONY: lint types collect test e2e guests docs changelog bench lock
 lint: setup ## check style and format
 	@.venv/bin/ruff check $(CODE)
 	@exec .venv/bin/ruff format --check $(CODE)
 types: setup ## check types with mypy, strictly
 	@exec .venv/bin/mypy $(ARGS)
+collect: setup ## import all tests, without running them
+	@exec tools/collect_tests.sh
 test: setup ## run the tests, on SQLite, PostgreSQL and MariaDB
 	@tools/test_servers.sh
 	@tools/networks.sh
