@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from kilonova.bundled_services.host_network import HostNetwork
+from kilonova.bundled_services.certificate_files import Certificate
+from kilonova.bundled_services.host_network import HostNetwork, run
 from support.external_network import external_network
 from support.network_guests import BOOT_S, end_guests, namespaces, said
+from support.ovsdb_clients import ask
 from support.samples import IS_WHOLE
 from support.stock_cloud import StockCloud
 from support.supervisor import Supervisor
@@ -85,6 +87,20 @@ def servers(stock: StockCloud, tmp_path_factory: pytest.TempPathFactory) -> dict
 def probed(stock: StockCloud) -> dict[str, str]:
     wait_until(lambda: said(stock, "second", "probe: end"), "the probes to end", at_most_s=BOOT_S)
     return dict(said(stock, "second", r"probe: (\w+) (.*)\."))
+
+
+def test_the_second_host_reaches_the_network_databases_by_tls(
+    supervisor: Supervisor, stock: StockCloud, servers: dict[str, str]
+) -> None:
+    del servers
+    second = stock.show("server", "show", "second")["OS-EXT-SRV-ATTR:host"]
+    switch = f"unix:{supervisor.folder}/ovn/hosts/{second}/run/db.sock"
+    remote = run("ovs-vsctl", f"--db={switch}", "get", "Open_vSwitch", ".", "external_ids:ovn-remote").strip('"\n')
+    scheme, address, port = remote.split(":")
+    assert scheme == "ssl"
+    folder = supervisor.folder / "ovn" / "tls" / "southbound"
+    assert ask(address, int(port), "list_dbs", certificate=None) is None
+    assert "OVN_Southbound" in ask(address, int(port), "list_dbs", certificate=Certificate(folder, second))["result"]
 
 
 def test_guests_of_two_hosts_reach_each_other(stock: StockCloud, servers: dict[str, str]) -> None:

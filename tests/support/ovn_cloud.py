@@ -13,8 +13,8 @@ from kilonova.bundled_services.ovs_process import OvsProcess
 class OvnCloud:
     """OVN in a folder, and what Neutron would do with it."""
 
-    def __init__(self, folder: Path, *hosts: str) -> None:
-        self.ovn = Ovn(folder, *(hosts or ("metal",)))
+    def __init__(self, folder: Path, *hosts: str, address: str | None = None) -> None:
+        self.ovn = Ovn(folder, *(hosts or ("metal",)), address=address)
 
     def switch(self, name: str, **ports: str) -> None:
         """Create a logical switch with ports. ``ports``: name → MAC and IP address."""

@@ -60,6 +60,11 @@ class HostNetwork:
         """The address in the namespace on which consoles listen. This machine can reach it; guests cannot."""
         return self._console(2)
 
+    @property
+    def machine_address(self) -> str:
+        """Address of this machine that can be reached from the namespace."""
+        return self._console(1)
+
     def _console(self, number: int) -> str:
         start, _, last = self._console_net.rpartition(".")
         return f"{start}.{int(last) + number}"
@@ -80,7 +85,7 @@ class HostNetwork:
             self._lay(self.external, "ext0", _EXTERNAL)
             # Open vSwitch in user space gets this machine's packets without the checksums that a network card fills in
             run("ethtool", "-K", self.external, "tx", "off")
-        self._lay(self.consoles, "console0", f"{self._console(1)}/30")
+        self._lay(self.consoles, "console0", f"{self.machine_address}/30")
         run("ip", "-n", self.name, "address", "replace", f"{self.console_address}/30", "dev", "console0")
         for file, value in _SETTINGS.items():
             run("ip", "netns", "exec", self.name, "sh", "-c", f"echo {value} >{file}")

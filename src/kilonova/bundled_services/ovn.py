@@ -3,11 +3,12 @@
 
 ::
 
-    Neutron ── northbound ── northd ── southbound ── controller of each host
-               database                database
+    Neutron ── northbound ── northd ── southbound ──── controller of the first host
+               database                database   └─ TLS ─ controllers of further hosts
 
-All sockets are Unix sockets, which work across network namespaces, in folders of this cloud. The databases are kept:
-after a restart, guests that kept running are connected again.
+Sockets are Unix sockets in folders of this cloud. Controllers of further hosts reach the southbound database as those
+of other machines would, by TCP with TLS (``ovn_tls.py``). The databases are kept: after a restart, guests that kept
+running are connected again.
 """
 
 import os
@@ -16,9 +17,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kilonova.bundled_services import tunnel_end
+from kilonova.bundled_services.certificate_files import Certificate
+from kilonova.bundled_services.free_ports import free_port
 from kilonova.bundled_services.host_network import EXTERNAL_NETWORK, HostNetwork, run
 from kilonova.bundled_services.masquerade import Masquerade
-from kilonova.bundled_services.ovn_host import OvnHost
+from kilonova.bundled_services.ovn_host import OvnHost, RemoteDatabase
+from kilonova.bundled_services.ovn_tls import NORTHBOUND, PORTS, SOUTHBOUND, DatabaseTls, Listener
 from kilonova.bundled_services.ovs_folder import OvsFolder
 from kilonova.bundled_services.ovs_process import OvsProcess
 from kilonova.bundled_services.program_path import PATH
@@ -50,13 +54,16 @@ class Ovn:
     """OVN of a cloud, with Open vSwitch on each host. Start it from the main thread: it dies when the thread exits.
 
     ``folder``: data folder of the cloud. ``names``: names of the hosts; the first one is the gateway to the external
-    network. ``why_isolated``: after the start, the reason if guests reach no networks beyond this machine, else None.
+    network. ``address``: an address of this machine at which the databases listen, too. ``why_isolated``: after the
+    start, the reason if guests reach no networks beyond this machine, else None.
     """
 
-    def __init__(self, folder: Path, *names: str) -> None:
+    def __init__(self, folder: Path, *names: str, address: str | None = None) -> None:
         self._folder = OvsFolder(folder.absolute() / "ovn")
         self._databases = (self._folder.database("northbound"), self._folder.database("southbound"))
         databases = f"--ovnnb-db={self.databases.northbound} --ovnsb-db={self.databases.southbound}"
+        self._address = address
+        self._port = free_port()
         self._northd = self._folder.process("northd", f"ovn-northd {databases}")
         self.hosts = tuple(self._host(folder, name, number, len(names)) for number, name in enumerate(names))
         external = self.hosts[0].network.external
@@ -90,12 +97,29 @@ class Ovn:
             process.wait()
         run("ovn-nbctl", f"--db={self.databases.northbound}", "init")
         run("ovn-sbctl", f"--db={self.databases.southbound}", "init")
+        self._listen()
         self._northd.start()
         for host in self.hosts:
             host.start()
         self._northd.wait()
         for host in self.hosts:
             host.wait()
+
+    def _listen(self) -> None:
+        """Let the databases listen for TLS connections where that is needed, and make the certificates of clients."""
+        outside = [] if self._address is None else [self._address]
+        further = [host.network.machine_address for host in self.hosts[1:]]
+        connections = {NORTHBOUND: self.databases.northbound, SOUTHBOUND: self.databases.southbound}
+        for name, connection in connections.items():
+            tls = DatabaseTls(Path(self._folder.base), name, connection)
+            listeners = [Listener(address, PORTS[name]) for address in outside]
+            if name == SOUTHBOUND:
+                listeners += [Listener(address, self._port) for address in further]
+                for host in self.hosts[1:]:
+                    tls.certify(host.name)
+            if outside:
+                tls.certify("client")
+            tls.listen(listeners)
 
     def stop(self) -> None:
         """Stop all processes, and remove the namespaces in which no guests run."""
@@ -110,4 +134,8 @@ class Ovn:
         network = HostNetwork(folder, name, number)
         own = self._folder if number == 0 else OvsFolder(self._folder.path / "hosts" / name, f" of {name}")
         tunnel = TunnelEnd(network, number, count) if count > 1 else None
-        return OvnHost(name, own, network, self.databases.northbound, self.databases.southbound, tunnel)
+        remote = None
+        if number > 0:
+            files = Certificate(Path(self._folder.base) / "tls" / SOUTHBOUND, name)
+            remote = RemoteDatabase(Listener(network.machine_address, self._port).target, files)
+        return OvnHost(name, own, network, self.databases, tunnel, remote)

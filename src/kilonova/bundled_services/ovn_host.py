@@ -13,14 +13,16 @@ network. Its br-phy connects those of the other hosts.
 """
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
+from kilonova.bundled_services.certificate_files import Certificate
 from kilonova.bundled_services.host_network import HostNetwork, run
 from kilonova.bundled_services.libvirtd import GuestNetwork
 from kilonova.bundled_services.neutron_conf import EXTERNAL
 from kilonova.bundled_services.ovs_folder import OvsFolder, quoted
 from kilonova.bundled_services.ovs_process import OvsProcess
-from kilonova.bundled_services.settings import MetadataSettings
+from kilonova.bundled_services.settings import MetadataSettings, OvnDatabases
 from kilonova.bundled_services.tunnel_end import TunnelEnd
 from kilonova.errors import Unavailable
 
@@ -29,11 +31,27 @@ _READY_S = 30.0
 _NO_TUNNEL = "127.0.0.1"
 
 
+@dataclass(frozen=True, slots=True)
+class RemoteDatabase:
+    """A database that a host reaches over TLS. ``target``: the connection. ``files``: of the host's certificate."""
+
+    target: str
+    files: Certificate
+
+    @property
+    def options(self) -> str:
+        """The options of ovn-controller, with a blank before each."""
+        files = self.files
+        named = {"private-key": files.key, "certificate": files.certificate, "ca-cert": files.authority}
+        return "".join(f" --{name}={path}" for name, path in named.items())
+
+
 class OvnHost:
     """One host. ``name``: the name of the host, to which Neutron binds ports. ``folder``: for the host's processes.
 
-    ``network``: the network namespace of the host's guests. ``northbound``, ``southbound``: connections to OVN's
-    databases. ``tunnel``: the host's end of tunnels; None if there is no other host.
+    ``network``: the network namespace of the host's guests. ``databases``: connections to OVN's databases. ``tunnel``:
+    the host's end of tunnels; None if there is no other host. ``remote``: how the controller reaches the southbound
+    database; None: as this process does.
     """
 
     def __init__(
@@ -41,21 +59,23 @@ class OvnHost:
         name: str,
         folder: OvsFolder,
         network: HostNetwork,
-        northbound: str,
-        southbound: str,
+        databases: OvnDatabases,
         tunnel: TunnelEnd | None,
+        remote: RemoteDatabase | None = None,
     ) -> None:
         self.name = name
         self.folder = folder
         self.network = network
-        self._northbound, self._southbound = northbound, southbound
+        self._northbound, self._southbound = databases.northbound, databases.southbound
+        self._remote = self._southbound if remote is None else remote.target
         self._tunnel = tunnel
         within = network.within()
         self._database = folder.database("switch")
         vswitchd = folder.process("vswitchd", f"ovs-vswitchd {self._switch}", within=within)
         # ovn-controller has no option for the path of its control socket
+        tls = "" if remote is None else remote.options
         controller = folder.process(
-            "controller", f"ovn-controller {self._switch}", "ovn-controller.{pid}.ctl", within=within
+            "controller", f"ovn-controller {self._switch}{tls}", "ovn-controller.{pid}.ctl", within=within
         )
         if tunnel is not None:
             vswitchd.when_listening = tunnel.take_address
@@ -124,7 +144,7 @@ class OvnHost:
         ids = {
             "system-id": self.name,
             "hostname": self.name,
-            "ovn-remote": self._southbound,
+            "ovn-remote": self._remote,
             "ovn-encap-type": "geneve",
             "ovn-encap-ip": _NO_TUNNEL if self._tunnel is None else self._tunnel.address,
             "ovn-bridge-datapath-type": "netdev",

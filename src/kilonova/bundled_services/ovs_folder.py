@@ -5,6 +5,7 @@ The machine's own Open vSwitch uses other sockets, and is not touched.
 """
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from kilonova.bundled_services.host_network import run
@@ -17,6 +18,8 @@ _SCHEMAS = {
     "southbound": "/usr/share/ovn/ovn-sb.ovsschema",
     "switch": "/usr/share/openvswitch/vswitch.ovsschema",
 }
+#: Databases that can listen for TLS connections: their schemas, and the tables that have the connections.
+_TLS = {"northbound": ("OVN_Northbound", "NB_Global"), "southbound": ("OVN_Southbound", "SB_Global")}
 _LONGEST = "/run/ovn-controller.1234567890.ctl"
 
 
@@ -26,8 +29,9 @@ class OvsFolder:
     def __init__(self, path: Path, suffix: str = "") -> None:
         self.path = path
         self._suffix = suffix
-        self._base = short_way(path, len(_LONGEST))
-        self.run = f"{self._base}/run"
+        #: Path of the folder without spaces, and short enough for sockets.
+        self.base = short_way(path, len(_LONGEST))
+        self.run = f"{self.base}/run"
 
     def make(self) -> None:
         """Create the folder, and remove the sockets of processes that were killed. Raises: ConfigurationError."""
@@ -35,13 +39,13 @@ class OvsFolder:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for left in (self.path / "run").iterdir():
             left.unlink()
-        if self._base != str(self.path):
-            make_short_way(Path(self._base), self.path)
+        if self.base != str(self.path):
+            make_short_way(Path(self.base), self.path)
 
     def close(self) -> None:
         """Remove the short link to the folder."""
-        if self._base != str(self.path):
-            Path(self._base).unlink(missing_ok=True)
+        if self.base != str(self.path):
+            Path(self.base).unlink(missing_ok=True)
 
     def prepare(self, *databases: str) -> None:
         """Create databases, or convert them to the schemas of the installed release. Raises: Unavailable."""
@@ -55,7 +59,9 @@ class OvsFolder:
     def database(self, name: str) -> OvsProcess:
         """Return the server of a database, without starting it."""
         socket = "db.sock" if name == "switch" else f"{name}.sock"  # ovs-vsctl looks for db.sock
-        command = f"ovsdb-server {self._base}/{name}.db --remote=punix:{self.run}/{socket}"
+        command = f"ovsdb-server {self.base}/{name}.db --remote=punix:{self.run}/{socket}"
+        if name in _TLS:
+            command += "".join(f" --{option}=db:{column}" for option, column in _tls_options(*_TLS[name]))
         return self.process(name, command, socket)
 
     def process(
@@ -75,9 +81,17 @@ class OvsFolder:
     def _environment(self) -> dict[str, str]:
         kept = {name: os.environ[name] for name in ("LANG", "LC_ALL", "TZ") if name in os.environ}
         places = {f"{what}_RUNDIR": self.run for what in ("OVS", "OVN")}
-        places |= {f"{what}_LOGDIR": f"{self._base}/log" for what in ("OVS", "OVN")}
-        places |= {f"{what}_DBDIR": self._base for what in ("OVS", "OVN")}
+        places |= {f"{what}_LOGDIR": f"{self.base}/log" for what in ("OVS", "OVN")}
+        places |= {f"{what}_DBDIR": self.base for what in ("OVS", "OVN")}
         return {**kept, **places, "PATH": PATH}
+
+
+def _tls_options(schema: str, table: str) -> Iterator[tuple[str, str]]:
+    """Yield options of a database server, and the columns in which the server finds their values."""
+    yield "remote", f"{schema},{table},connections"
+    yield "private-key", f"{schema},SSL,private_key"
+    yield "certificate", f"{schema},SSL,certificate"
+    yield "ca-cert", f"{schema},SSL,ca_cert"
 
 
 def quoted(text: str) -> str:

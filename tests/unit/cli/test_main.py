@@ -25,6 +25,11 @@ from kilonova.cli.main import main
         (["up", "--config-file", "/nonexistent.conf"], "--config-file /nonexistent.conf is not a file"),
         (["up", "--no-companions"], "--no-companions needs --config-file"),
         (["up", "--networks", "--no-companions"], "--networks needs Kilonova's own Keystone"),
+        (["up", "--networks", "--ovn-address", "127.0.0.1"], "--ovn-address needs --networks and --hypervisor libvirt"),
+        (
+            ["up", "--networks", "--hypervisor", "libvirt", "--ovn-address", "here"],
+            "--ovn-address here is not an IP address",
+        ),
         (["up", "--data", "/proc/kilonova"], "cannot use the data folder /proc/kilonova"),
     ],
 )

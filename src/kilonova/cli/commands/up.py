@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from kilonova.bundled_services.neutron_environment import neutron_python
+from kilonova.bundled_services.ovn_tls import read_address
 from kilonova.bundled_services.tunnel_end import MOST_HOSTS
 from kilonova.cli.scenarios.file import find_scenario
 from kilonova.cli.up import supervisor
@@ -75,6 +76,14 @@ def up(
         typer.Option("--networks/--no-networks", help="Start Neutron too, so that servers get ports and addresses."),
     ] = False,
     network_port: Annotated[int, typer.Option(min=1, max=65535, help="Neutron's port.")] = 9696,
+    ovn_address: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Address of this machine at which the databases of OVN listen, for clients with a certificate.",
+            show_default="none",
+        ),
+    ] = None,
     scenario: Annotated[
         str | None, typer.Option(metavar="NAME|FILE", help="Scenario, which describes the hosts and sets options.")
     ] = None,
@@ -106,6 +115,9 @@ def up(
         raise ConfigurationError(f"--config-file {config_file} is not a file")
     if not bundled_services and config_file is None:
         raise ConfigurationError("--no-companions needs --config-file with your own identity and image services")
+    if ovn_address is not None and not (networks and hypervisor is Hypervisor.LIBVIRT):
+        raise ConfigurationError("--ovn-address needs --networks and --hypervisor libvirt")
+    databases = None if ovn_address is None else read_address(ovn_address)
     folder = (data or default_folder()).expanduser().absolute()
     vnc, serial = Address(compute.host, novnc_port), Address(compute.host, serial_port)
     options = UpOptions(
@@ -123,6 +135,7 @@ def up(
         config_file=config_file.absolute() if config_file else None,
         bundled_services=bundled_services,
         networks=NetworkPart(folder, Address(compute.host, network_port), neutron_python()) if networks else None,
+        ovn_address=databases,
         consoles=ConsolePart(folder, vnc, serial) if console_proxy else None,
     )
     try:

@@ -28,7 +28,7 @@ def host_names(first: str, count: int) -> tuple[str, ...]:
 class RealHosts:
     """The hosts of real guests with the names ``names``. ``networks``: whether the guests have networks.
 
-    ``why_no_kvm``: as in :class:`LibvirtSide`. ``sides``: the hosts.
+    ``ovn_address``: as in :class:`Ovn`. ``why_no_kvm``: as in :class:`LibvirtSide`. ``sides``: the hosts.
     """
 
     def __init__(
@@ -39,8 +39,9 @@ class RealHosts:
         why_no_kvm: Callable[[], str | None] = why_no_kvm_here,
         *,
         networks: bool = False,
+        ovn_address: str | None = None,
     ) -> None:
-        self.ovn = Ovn(folder, *names) if networks else None
+        self.ovn = Ovn(folder, *names, address=ovn_address) if networks else None
         hosts = [None] * len(names) if self.ovn is None else self.ovn.hosts
         test = cache(why_no_kvm)
         self.sides = tuple(

@@ -89,6 +89,7 @@ class UpOptions:
     bundled_services: bool = True
     consoles: ConsolePart | None = None
     networks: NetworkPart | None = None
+    ovn_address: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +149,8 @@ def _plan(options: UpOptions) -> _Plan:
     require_possible(options.agents, len(hosts), operator, own_hosts)
     if not own_hosts:
         return _Plan(options, scenario, operator, hosts, None)
-    real = RealHosts(options.folder, own_hosts, operator, networks=options.networks is not None)
+    has_networks, address = options.networks is not None, options.ovn_address
+    real = RealHosts(options.folder, own_hosts, operator, networks=has_networks, ovn_address=address)
     if options.networks is not None and real.ovn is not None:
         is_new = options.bundled_services and not mark_of(options.folder).exists()
         linux = linux_image() if is_new else None
