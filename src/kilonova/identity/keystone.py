@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keystone sessions and clients made from nova.conf's sections, such as [keystone_authtoken] and [oslo_limit]."""
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import requests
 from keystoneauth1 import exceptions, loading
 from keystoneauth1.adapter import Adapter
-from keystoneauth1.session import Session, TCPKeepAliveAdapter
+from keystoneauth1.session import Session
 
 from kilonova.errors import ConfigurationError, NotFound, Unavailable
+from kilonova.identity.direct_connections import DirectConnections
 from kilonova.identity.limits import LimitSource
 from kilonova.identity.projects import AnyProject, KeystoneProjects, Projects
 
@@ -24,8 +23,6 @@ _ANSWER_S = 10.0
 _NETWORK_ANSWER_S = 30.0
 #: Maximum number of idle connections to the network service. A process has at most one busy connection per thread.
 _NETWORK_CONNECTIONS = 32
-#: Suffixes of the environment variables that the library ``requests`` reads.
-_OF_ENVIRONMENT = ("_PROXY", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 #: Options that oslo.limit adds to keystoneauth's login options.
 _SERVICE = ("endpoint_id", "endpoint_service_type", "endpoint_service_name", "endpoint_region_name")
 
@@ -135,23 +132,12 @@ def network_adapter_of(conf: Any) -> Adapter | None:
     loading.register_adapter_conf_options(conf, _NETWORK, include_deprecated=False)
     for option, default in (("service_type", "network"), ("valid_interfaces", ["internal", "public"])):
         conf.set_default(option, default, group=_NETWORK)
-    session = _own_session(conf, _NETWORK, _NETWORK_ANSWER_S, login=(_NETWORK,), session=_connections())
+    session = _own_session(
+        conf, _NETWORK, _NETWORK_ANSWER_S, login=(_NETWORK,), session=DirectConnections(_NETWORK_CONNECTIONS)
+    )
     if session is None:
         return None
     return loading.load_adapter_from_conf_options(conf, _NETWORK, session=session)
-
-
-def _connections() -> requests.Session:
-    """Return a pool of connections for threads of this process.
-
-    It looks for proxies and certificates in the environment only if there are any at the start, because the search
-    takes a third of a request's time.
-    """
-    connections = requests.Session()
-    connections.trust_env = any(name.upper().endswith(_OF_ENVIRONMENT) for name in os.environ)
-    for scheme in ("http://", "https://"):
-        connections.mount(scheme, TCPKeepAliveAdapter(pool_maxsize=_NETWORK_CONNECTIONS))
-    return connections
 
 
 def _own_session(

@@ -14,6 +14,7 @@ from keystoneauth1.session import Session
 
 from kilonova import deadline
 from kilonova.errors import ConcurrentUpdate, Conflict, DeadlineExceeded, NotFound, OverQuota, Unavailable
+from kilonova.identity.direct_connections import DirectConnections
 from kilonova.logs.request_context import RequestContext, working_for
 from kilonova.network.client import NetworkClient
 from kilonova.network.neutron import Neutron
@@ -56,7 +57,8 @@ class Scripted:
 
 
 def neutron(port: int, login: Login | None = None, *, timeout: float = 30, retries: int = 2) -> Neutron:
-    session = Session(auth=login or Login(f"http://127.0.0.1:{port}/"), timeout=timeout)
+    login = login or Login(f"http://127.0.0.1:{port}/")
+    session = Session(auth=login, timeout=timeout, session=DirectConnections(4))
     return Neutron(Adapter(session, service_type="network"), retries=retries, pause=lambda _: None)
 
 
