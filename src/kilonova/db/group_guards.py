@@ -13,6 +13,7 @@ from sqlalchemy.engine import Connection
 from kilonova.db import server_migrations
 from kilonova.db.change_log.changes import LoggedGroup
 from kilonova.db.core import tables as t
+from kilonova.db.core.prepared import Prepared
 from kilonova.db.core.statements import ManyRows, insert_many, mapping
 from kilonova.db.core.transaction import Transaction
 from kilonova.errors import InvalidRequest
@@ -34,6 +35,11 @@ _RAISE = ManyRows(
         .values(members=_H.members + given["members"])
     ),
 )
+_FORGET_MEMBERS = Prepared(
+    sa.delete(t.server_group_members).where(
+        t.server_group_members.c.instance_uuid.in_(sa.bindparam("uuids", expanding=True))
+    )
+)
 _OPEN = insert_many(t.server_group_hosts, {"group_id": "group_id", "host": "host", "members": "members"})
 
 
@@ -51,8 +57,8 @@ def add_members(tx: Transaction, group_uuid: str, instance_uuids: Sequence[str])
 
 def forget_members(tx: Transaction, instance_uuids: Sequence[str]) -> None:
     """Remove instances from their groups, because the instances are being deleted; no error if they are in no group."""
-    members = t.server_group_members
-    tx.execute(sa.delete(members).where(members.c.instance_uuid.in_(list(instance_uuids))))
+    if instance_uuids:
+        _FORGET_MEMBERS.run(tx.connection, uuids=list(instance_uuids))
 
 
 def join_hosts(

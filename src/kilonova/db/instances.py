@@ -6,6 +6,7 @@ Every change that concerns the scheduler (host, I/O operations) is logged for th
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -14,7 +15,7 @@ from sqlalchemy.engine import Connection
 from kilonova.db import flavors, quotas, server_migrations
 from kilonova.db.change_log.changes import LoggedInstance
 from kilonova.db.core import tables as t
-from kilonova.db.core.prepared import Prepared, PreparedInsert
+from kilonova.db.core.prepared import Prepared, PreparedInsert, PreparedUpdate
 from kilonova.db.core.statements import ManyRows, mapping, pieces
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.instance_rows import ROWS, complete, instance_of
@@ -27,9 +28,9 @@ from kilonova.records import dataclass
 
 _I = t.instances.c
 _INSERT = PreparedInsert(t.instances)
-_COUNTED = sa.select(_I.project_id, _I.user_id, _I.flavor, _I.vm_state, _I.task_state).where(
-    _I.uuid.in_(sa.bindparam("uuids", expanding=True)), _I.deleted.is_(False)
-)
+_PRESENT = _I.uuid.in_(sa.bindparam("uuids", expanding=True)), _I.deleted.is_(False)
+_COUNTED = Prepared(sa.select(_I.project_id, _I.user_id, _I.flavor, _I.vm_state, _I.task_state).where(*_PRESENT))
+_MARK_DELETED = PreparedUpdate(t.instances, *_PRESENT)
 _FIND = Prepared(ROWS.where(_I.uuid == sa.bindparam("uuid"), _I.deleted.is_(False)))
 _FIND_ANY = Prepared(ROWS.where(_I.uuid == sa.bindparam("uuid")))
 _WHERE_IT_IS = Prepared(
@@ -205,13 +206,12 @@ def change(
     ``values``: columns by name; ``vm_state``, ``task_state`` and ``power_state`` as enums.
     Raises: NotFound, UnexpectedTaskState.
     """
-    conditions: list[Any] = [_I.uuid == uuid, _I.deleted.is_(False)]
-    if expected_tasks is not None:
-        conditions.append(task_is_one_of(expected_tasks))
-    if expected_states is not None:
-        conditions.append(_I.vm_state.in_([state.value for state in expected_states]))
+    changing = _changing(
+        None if expected_tasks is None else frozenset(expected_tasks),
+        None if expected_states is None else frozenset(expected_states),
+    )
     row = {name: stored_value(value) for name, value in values.items()}
-    if tx.execute(sa.update(t.instances).where(*conditions).values(**row, updated_at=tx.now)).rowcount == 0:
+    if changing.run(tx.connection, {**row, "updated_at": tx.now}, of=uuid) == 0:
         current = tx.execute(
             sa.select(_I.vm_state, _I.task_state).where(_I.uuid == uuid, _I.deleted.is_(False))
         ).first()
@@ -227,6 +227,19 @@ def change(
         )
     if {"host", "node", "vm_state", "task_state"} & set(values):
         log(tx, uuid)
+
+
+@cache
+def _changing(
+    expected_tasks: frozenset[TaskState | None] | None, expected_states: frozenset[VmState] | None
+) -> PreparedUpdate:
+    """Return the UPDATE of an instance, named ``of``, that has the expected states."""
+    conditions: list[Any] = [_I.uuid == sa.bindparam("of"), _I.deleted.is_(False)]
+    if expected_tasks is not None:
+        conditions.append(task_is_one_of(expected_tasks))
+    if expected_states is not None:
+        conditions.append(_I.vm_state.in_([state.value for state in expected_states]))
+    return PreparedUpdate(t.instances, *conditions)
 
 
 _SHOW_TASK = Prepared(
@@ -372,10 +385,11 @@ def fail(tx: Transaction, faults: Mapping[str, Fault], expected_tasks: Collectio
 def mark_deleted(tx: Transaction, *uuids: str) -> None:
     """Mark instances as deleted and release their quota; already deleted instances are skipped."""
     less: dict[tuple[str, str], Usage] = {}
-    for row in tx.execute(_COUNTED, {"uuids": list(uuids)}):
-        if quotas.counts(row.vm_state, row.task_state):
-            owner = row.project_id, row.user_id
-            less[owner] = less.get(owner, Usage()) + Usage.of(flavors.from_json(row.flavor))
+    counted = _COUNTED.rows(tx.connection, uuids=list(uuids)) if uuids else ()
+    for project_id, user_id, flavor, vm_state, task_state in counted:
+        if quotas.counts(vm_state, task_state):
+            owner = project_id, user_id
+            less[owner] = less.get(owner, Usage()) + Usage.of(flavors.from_json(flavor))
     for owner, usage in less.items():
         quotas.give_back(tx, *owner, usage)
     values = {
@@ -389,7 +403,8 @@ def mark_deleted(tx: Transaction, *uuids: str) -> None:
         "terminated_at": tx.now,
         "updated_at": tx.now,
     }
-    tx.execute(sa.update(t.instances).where(_I.uuid.in_(uuids), _I.deleted.is_(False)).values(values))
+    if uuids:
+        _MARK_DELETED.run(tx.connection, values, uuids=list(uuids))
     for uuid in uuids:
         tx.log("instance", uuid, None)
 

@@ -30,13 +30,15 @@ from kilonova.db import (
 )
 from kilonova.db.consumers import INSTANCE, MIGRATION
 from kilonova.db.core import tables as t
+from kilonova.db.core.prepared import PreparedUpdate
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.mirror_source import other_side_value
 from kilonova.errors import ConcurrentUpdate, NotFound, OverQuota
 from kilonova.model.quota import Limits, QuotaRequest, Usage
 from kilonova.model.server_migration import OPEN, MigrationStatus, MigrationType, ServerMigration
 
-_M, _I = t.server_migrations.c, t.instances.c
+_I = t.instances.c
+_PUT = PreparedUpdate(t.instances, _I.uuid == sa.bindparam("of"), _I.deleted.is_(False))
 #: Type of a move → status of its migration after success.
 _CONFIRMED = {
     MigrationType.RESIZE: MigrationStatus.CONFIRMED,
@@ -225,8 +227,7 @@ def _put(tx: Transaction, migration: ServerMigration, host: str, node: str, flav
     values: dict[str, Any] = {"host": host, "node": node, "updated_at": tx.now}
     if flavor is not None:
         values |= {"flavor_id": flavor.flavor_id, "flavor": flavors.as_json(flavor)}
-    mine = sa.and_(_I.uuid == migration.instance_uuid, _I.deleted.is_(False))
-    if tx.execute(sa.update(t.instances).where(mine).values(values)).rowcount == 0:
+    if _PUT.run(tx.connection, values, of=migration.instance_uuid) == 0:
         raise NotFound(f"Instance {migration.instance_uuid} could not be found.")
     instances.log(tx, migration.instance_uuid)
     log_other_side(tx, migration.uuid)
@@ -245,10 +246,8 @@ def _leave(tx: Transaction, migration: ServerMigration, host: str) -> None:
 
 def _end(tx: Transaction, migration: ServerMigration, status: MigrationStatus) -> None:
     """Set the status of a migration; if the migration stays open, remove its destination."""
-    values: dict[str, Any] = {"status": status.value, "updated_at": tx.now}
-    if status.is_under_way:
-        values |= {"dest_host": None, "dest_node": None}
-    tx.execute(sa.update(t.server_migrations).where(_M.uuid == migration.uuid).values(values))
+    opened = {"dest_host": None, "dest_node": None} if status.is_under_way else {}
+    server_migrations.change(tx, migration.uuid, {"status": status.value, **opened})
     log_other_side(tx, migration.uuid)
 
 

@@ -13,12 +13,16 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db.core import tables as t
+from kilonova.db.core.prepared import Prepared
 from kilonova.db.core.statements import insert_missing, pieces
 from kilonova.db.core.transaction import Transaction
 from kilonova.model.server_migration import MigrationType, ServerMigration
 from kilonova.records import dataclass
 
 _H, _M, _I = t.homecomings.c, t.server_migrations.c, t.instances.c
+_FORGET = Prepared(
+    sa.delete(t.homecomings).where(_H.host == sa.bindparam("host"), _H.instance_uuid == sa.bindparam("uuid"))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,4 +78,4 @@ def due(connection: Connection, hosts: Collection[str]) -> tuple[DueRollback, ..
 
 def forget(tx: Transaction, host: str, instance_uuid: str) -> None:
     """Delete a pending rollback that is done; no error if absent."""
-    tx.execute(sa.delete(t.homecomings).where(_H.host == host, _H.instance_uuid == instance_uuid))
+    _FORGET.run(tx.connection, host=host, uuid=instance_uuid)

@@ -51,7 +51,7 @@ _ROWS = Prepared(
     )
 )
 _INSERT = sa.insert(t.quotas)
-_GIVE_BACK = (
+_GIVE_BACK = Prepared(
     sa.update(t.quotas)
     .where(_Q.project_id == sa.bindparam("project"), _Q.user_id.in_([EVERYBODY, sa.bindparam("user")]))
     .values({name: _Q[name] - sa.bindparam(f"less_{name}") for name in COUNTED})
@@ -224,12 +224,12 @@ def recount(tx: Transaction, project_id: str, user_id: str = EVERYBODY) -> None:
 
 def give_back(tx: Transaction, project_id: str, user_id: str, less: Usage) -> None:
     """Subtract the usage of deleted servers from the usage of a project and user."""
-    tx.execute(_GIVE_BACK, {"project": project_id, "user": user_id, **{f"less_{k}": v for k, v in less.items()}})
+    _GIVE_BACK.run(tx.connection, project=project_id, user=user_id, **{f"less_{k}": v for k, v in less.items()})
 
 
 def count_again(tx: Transaction, project_id: str, user_id: str, more: Usage) -> None:
     """Add the usage of servers that were temporarily not counted, without a check of limits."""
-    tx.execute(_GIVE_BACK, {"project": project_id, "user": user_id, **{f"less_{k}": -v for k, v in more.items()}})
+    _GIVE_BACK.run(tx.connection, project=project_id, user=user_id, **{f"less_{k}": -v for k, v in more.items()})
 
 
 def counts(vm_state: str, task_state: str | None) -> bool:

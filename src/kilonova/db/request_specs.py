@@ -34,7 +34,7 @@ from kilonova.records import dataclass
 _INSERT = PreparedInsert(t.request_specs)
 _R = t.request_specs.c
 _NAMED = _R.uuid.in_(sa.bindparam("uuids", expanding=True))
-_GET = sa.select(t.request_specs).where(_NAMED)
+_GET = Prepared(sa.select(_R.uuid, _R.body, _R.user_data).where(_NAMED))
 _SHOWN = Prepared(sa.select(_R.uuid, sa.cast(_R.body, sa.Text), _R.user_data).where(_NAMED))
 _PLAIN = (
     "project_id",
@@ -71,10 +71,10 @@ def insert(tx: Transaction, requests: Sequence[StoredRequest]) -> None:
 
 def get(connection: Connection, uuid: str) -> StoredRequest:
     """Return a stored request. Raises: NotFound."""
-    row = connection.execute(_GET, {"uuids": [uuid]}).first()
-    if row is None:
+    rows = _GET.rows(connection, uuids=[uuid])
+    if not rows:
         raise NotFound(f"Request spec {uuid} could not be found.")
-    return _request(row)
+    return _request(*rows[0])
 
 
 def get_many(connection: Connection, found: Iterable[Instance]) -> dict[str, StoredRequest]:
@@ -86,8 +86,8 @@ def get_many(connection: Connection, found: Iterable[Instance]) -> dict[str, Sto
     uuids = list(dict.fromkeys(wanted.values()))
     requests: dict[str, StoredRequest] = {}
     for some in pieces(uuids):
-        for row in heeding(connection.execute(_GET, {"uuids": some})):
-            requests[row.uuid] = _request(row)
+        for row in heeding(_GET.rows(connection, uuids=some)):
+            requests[row[0]] = _request(*row)
     return {uuid: requests[name] for uuid, name in wanted.items() if name in requests}
 
 
@@ -137,11 +137,10 @@ def _shown(text: str, user_data: str | None) -> ShownRequest:
     return ShownRequest(body.availability_zone, properties, body.hints, body.group, user_data, body.trusted_certs)
 
 
-def _request(row: Any) -> StoredRequest:
-    key, certs = row.body.get("key"), row.body.get("trusted_certs", ())
+def _request(uuid: str, body: dict[str, Any], user_data: str | None) -> StoredRequest:
+    key, certs = body.get("key"), body.get("trusted_certs", ())
     public = None if key is None else PublicKey(**key)
-    disks = _disks(row.body.get("disks"))
-    return StoredRequest(row.uuid, *from_json(row.body), row.user_data, public, tuple(certs), disks)
+    return StoredRequest(uuid, *from_json(body), user_data, public, tuple(certs), _disks(body.get("disks")))
 
 
 def _disks(stored: Mapping[str, Any] | None) -> LocalDisks:

@@ -4,7 +4,7 @@
 :mod:`kilonova.db.moves` claims and releases the resources of migrations.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import flavors
 from kilonova.db.core import tables as t
-from kilonova.db.core.prepared import Prepared
+from kilonova.db.core.prepared import Prepared, PreparedInsert, PreparedUpdate
 from kilonova.db.core.statements import ManyRows, pieces
 from kilonova.db.core.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate, InvalidRequest, NotFound
@@ -36,7 +36,24 @@ _OPEN_OF = Prepared(
     .where(_M.instance_uuid.in_(sa.bindparam("uuids", expanding=True)), _M.status.in_([each.value for each in OPEN]))
     .order_by(_M.id)
 )
+_GET = Prepared(sa.select(t.server_migrations).where(_M.uuid == sa.bindparam("uuid")))
+_INSERT = PreparedInsert(t.server_migrations)
+_UPDATE = PreparedUpdate(t.server_migrations, _M.uuid == sa.bindparam("of"))
 _COLUMNS = tuple(column.name for column in _M)
+_OTHER_SIDES = (
+    sa.select(
+        t.server_migrations,
+        _I.host.label("present_host"),
+        _I.node.label("present_node"),
+        _I.group_uuid,
+        _I.image_properties,
+    )
+    .join(t.instances, _I.uuid == _M.instance_uuid)
+    .where(IS_OPEN, _M.dest_host.is_not(None), _I.deleted.is_(False))
+    .order_by(_M.id)
+)
+_OTHER_SIDE = Prepared(_OTHER_SIDES.where(_M.uuid == sa.bindparam("uuid")))
+_OF_OTHER_SIDES = tuple(column.name for column in _OTHER_SIDES.selected_columns)
 _FLAVORS = ("old_flavor", "new_flavor")
 
 
@@ -95,16 +112,16 @@ def insert(tx: Transaction, migration: ServerMigration) -> ServerMigration:
         "progress": None if migration.progress is None else dict(migration.progress),
         "created_at": tx.now,
     }
-    tx.execute(sa.insert(t.server_migrations), row)
+    _INSERT.run(tx.connection, [row])
     return get(tx.connection, migration.uuid)
 
 
 def get(connection: Connection, uuid: str) -> ServerMigration:
     """Return a migration. Raises: NotFound."""
-    row = connection.execute(sa.select(t.server_migrations).where(_M.uuid == uuid)).mappings().first()
-    if row is None:
+    rows = _GET.rows(connection, uuid=uuid)
+    if not rows:
         raise NotFound(f"Migration {uuid} could not be found.")
-    return _migration(row)
+    return _migration(dict(zip(_COLUMNS, rows[0], strict=True)))
 
 
 def get_of_server(connection: Connection, instance_uuid: str, number: int) -> ServerMigration:
@@ -220,8 +237,13 @@ def set_status(
             status=present.status.value,
         )
     assert status.is_under_way or not present.is_claimed, "a claimed migration must release one side before it ends"
-    tx.execute(sa.update(t.server_migrations).where(_M.uuid == uuid).values(status=status.value, updated_at=tx.now))
+    change(tx, uuid, {"status": status.value})
     return get(tx.connection, uuid)
+
+
+def change(tx: Transaction, uuid: str, values: Mapping[str, Any]) -> None:
+    """Set columns of a migration."""
+    _UPDATE.run(tx.connection, {**values, "updated_at": tx.now}, of=uuid)
 
 
 def set_flavor(tx: Transaction, uuid: str, flavor: Flavor) -> ServerMigration:
@@ -279,16 +301,13 @@ def other_sides(connection: Connection, migration_uuid: str | None = None) -> It
 
     A resize on the same hypervisor has no second host.
     """
-    columns = (_I.host.label("present_host"), _I.node.label("present_node"), _I.group_uuid, _I.image_properties)
-    wanted = (
-        sa.select(t.server_migrations, *columns)
-        .join(t.instances, _I.uuid == _M.instance_uuid)
-        .where(IS_OPEN, _M.dest_host.is_not(None), _I.deleted.is_(False))
-        .order_by(_M.id)
+    found: Iterable[Sequence[Any]] = (
+        connection.execute(_OTHER_SIDES)
+        if migration_uuid is None
+        else _OTHER_SIDE.rows(connection, uuid=migration_uuid)
     )
-    if migration_uuid is not None:
-        wanted = wanted.where(_M.uuid == migration_uuid)
-    for row in connection.execute(wanted).mappings():
+    for values in found:
+        row = dict(zip(_OF_OTHER_SIDES, values, strict=True))
         migration = _migration(row)
         assert migration.dest_host is not None
         assert migration.dest_node is not None

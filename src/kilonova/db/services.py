@@ -38,6 +38,9 @@ _WITH_PROCESS = sa.select(t.services, _P.up, _P.last_seen_at).select_from(
 _COMPUTES_OF = Prepared(
     _WITH_PROCESS.where(t.services.c.host.in_(sa.bindparam("hosts", expanding=True)), t.services.c.binary == COMPUTE)
 )
+_AT_HOST = Prepared(
+    _WITH_PROCESS.where(t.services.c.host == sa.bindparam("of"), t.services.c.binary == sa.bindparam("kind"))
+)
 _COLUMNS = tuple(_WITH_PROCESS.selected_columns.keys())
 
 
@@ -95,7 +98,8 @@ def get_by_host(connection: Connection, host: str, binary: str = COMPUTE) -> Ser
 
 def find_by_host(connection: Connection, host: str, binary: str = COMPUTE) -> Service | None:
     """Return the service of ``binary`` on ``host``, or None."""
-    found = _read(connection, _WITH_PROCESS.where(t.services.c.host == host, t.services.c.binary == binary))
+    rows = _AT_HOST.rows(connection, of=host, kind=binary)
+    found = _services(connection, [dict(zip(_COLUMNS, row, strict=True)) for row in rows])
     return found[0] if found else None
 
 

@@ -9,7 +9,7 @@
 
 import os
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -71,8 +71,10 @@ class DiskCopies:
 
     def discard(self, uuid: str) -> None:
         """Remove all copies of a guest's disk; no error if there are none."""
-        for file in list(self._folder.glob(f"{uuid}.*")):
-            file.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            for name in os.listdir(self._folder):  # noqa: PTH208 - a tenth of the time of Path.glob
+                if name.startswith(f"{uuid}."):
+                    (self._folder / name).unlink(missing_ok=True)
 
     def keep_only(self, uuids: Collection[str]) -> None:
         """Remove unfinished drafts, and the copies of all guests that are not in ``uuids``."""

@@ -222,6 +222,30 @@ class PreparedInsert:
         )
 
 
+class PreparedUpdate:
+    """The UPDATE of the rows of a table that meet all conditions. Client-side defaults (``onupdate``) are not applied.
+
+    Parameters of the conditions must not have names of columns.
+    """
+
+    def __init__(self, table: sa.Table, *conditions: Any) -> None:
+        self._table = table
+        self._conditions = conditions
+        self._by_columns: dict[tuple[str, ...], Prepared] = {}
+
+    def run(self, connection: Connection, values: Mapping[str, Any], **parameters: Any) -> int:
+        """Set columns, and return the number of matched rows. ``parameters``: of the conditions."""
+        columns = tuple(values)
+        prepared = self._by_columns.get(columns)
+        if prepared is None:
+            prepared = self._by_columns[columns] = self._prepare(columns)
+        return prepared.run(connection, **parameters, **{f"new_{name}": value for name, value in values.items()})
+
+    def _prepare(self, columns: Sequence[str]) -> Prepared:
+        new = {name: sa.bindparam(f"new_{name}", type_=self._table.c[name].type) for name in columns}
+        return Prepared(sa.update(self._table).where(*self._conditions).values(new))
+
+
 def _converted(row: tuple[Any, ...], columns: Sequence[tuple[int, _Convert]]) -> tuple[Any, ...]:
     """Return the row with the values of these columns converted; NULL stays None."""
     values: list[Any] | None = None

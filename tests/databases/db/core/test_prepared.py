@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from kilonova.db.core import tables as t
-from kilonova.db.core.prepared import Prepared
+from kilonova.db.core.prepared import Prepared, PreparedUpdate
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
 
@@ -77,6 +77,22 @@ def test_an_error_is_what_sqlalchemy_would_raise_and_says_no_values(database: Da
     assert caught.value.params is None or "CUSTOM_TWICE" not in str(caught.value.params)
     with database.read() as connection:
         assert connection.execute(sa.select(_TRAIT.id).where(_TRAIT.name == "CUSTOM_TWICE")).first() is None
+
+
+def test_an_update_sets_any_columns_of_the_rows_that_meet_its_conditions(database: Database) -> None:
+    some = PreparedUpdate(t.traits, _TRAIT.name.in_(sa.bindparam("names", expanding=True)), _TRAIT.updated_at.is_(None))
+
+    def job(tx: Transaction) -> None:
+        _ADD.run_each(tx.connection, [{"name": name, "created_at": tx.now} for name in NAMES])
+        later = tx.now + timedelta(seconds=1)
+        assert some.run(tx.connection, {"created_at": later}, names=NAMES[:3]) == 3
+        assert some.run(tx.connection, {"created_at": later, "updated_at": tx.now}, names=NAMES[:2]) == 2
+        assert some.run(tx.connection, {"updated_at": later}, names=NAMES[:3]) == 1
+        assert some.run(tx.connection, {"updated_at": None}, names=[]) == 0
+        rows = _FIND.rows(tx.connection, names=NAMES[:4], since=tx.now - timedelta(seconds=1))
+        assert [row[1:3] for row in rows] == [(later, tx.now), (later, tx.now), (later, later), (tx.now, None)]
+
+    database.write(job)
 
 
 def test_few_texts_serve_lists_of_many_lengths(database: Database) -> None:

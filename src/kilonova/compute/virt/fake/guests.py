@@ -181,8 +181,14 @@ class GuestFile:
         """
         with self._lock, self._folder_locked(alone=alone):
             before = self._refresh()
-            after = {uuid: place for uuid, place in {**before, **change(before)}.items() if place != _NOTHING}
-            if after != before:
+            after, changed = {**before}, False
+            for uuid, place in change(before).items():
+                if place != before.get(uuid, _NOTHING):
+                    changed = True
+                    after[uuid] = place
+                    if place == _NOTHING:
+                        del after[uuid]
+            if changed:
                 self._store(after)
         for uuid in before.keys() - after.keys():
             self._on_gone(uuid)
