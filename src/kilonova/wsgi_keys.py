@@ -5,3 +5,6 @@
 CLIENT_GONE = "kilonova.client_gone"
 #: Key of the HTTP status with which the application must refuse a request whose body the server has not read.
 BODY_REFUSED = "kilonova.body_refused"
+#: Key of a function that takes a stream of events (``server/event_streams.py``), which the server sends after the
+#: headers of the response, without a thread. Absent under other WSGI servers.
+HAND_OVER = "kilonova.hand_over"

@@ -339,6 +339,7 @@ PLACEMENT: Mapping[str, Access] = {
 
 OPERATOR: Mapping[str, Access] = {
     "operator POST /v1/capacity": anywhere(ADMIN, {}),
+    "operator GET /v1/changes": anywhere(ADMIN, query="?wait=0"),
     "operator GET /v1/decisions/{name}": anywhere(ADMIN),
     "operator POST /v1/drain": anywhere(ADMIN, {"hosts": ["node1"]}),
     "operator POST /v1/explain": anywhere(ADMIN, {"flavor": {"vcpus": 1, "ram": 1}}),

@@ -45,6 +45,7 @@ ALLOWED: dict[str, set[str]] = {
     "config": {"logs", "messaging", "model", "placement", "scheduler", "errors"},
     "db": {"clock", "deadline", "decoding", "lease", "model", "scheduler", "errors", "identifiers", "periodic"},
     "mirror": {"db", "deadline", "model", "placement", "scheduler", "errors"},
+    "change_feed": {"db", "errors"},
     "claims": {"db", "logs", "mirror", "model", "planning", "scheduler", "errors", "identifiers", "periodic"},
     "messaging": {"decoding", "logs", "model", "errors"},
     "conductor": {
@@ -63,14 +64,15 @@ ALLOWED: dict[str, set[str]] = {
     "bundled_services": {"errors", "lasting", "logs", "server"},
     "console_proxy": {"errors", "model", "process_parts"},
     "api": {
-        "claims", "conductor", "config", "db", "deadline", "decoding", "errors", "guest_metadata", "identifiers",
-        "identity", "images", "logs", "metrics", "mirror", "model", "network", "notifications", "periodic", "placement",
-        "planning", "scheduler", "wsgi_keys",
+        "change_feed", "claims", "conductor", "config", "db", "deadline", "decoding", "errors", "guest_metadata",
+        "identifiers", "identity", "images", "logs", "metrics", "mirror", "model", "network", "notifications",
+        "periodic", "placement", "planning", "scheduler", "wsgi_keys",
     },
     "cli": {
-        "api", "claims", "clock", "bundled_services", "compute", "conductor", "config", "console_proxy", "db", "errors",
-        "identifiers", "identity", "images", "lasting", "lease", "logs", "messaging", "metrics", "mirror", "model",
-        "network", "notifications", "periodic", "process_parts", "process_signals", "scenario", "scheduler", "server",
+        "api", "change_feed", "claims", "clock", "bundled_services", "compute", "conductor", "config", "console_proxy",
+        "db", "errors", "identifiers", "identity", "images", "lasting", "lease", "logs", "messaging", "metrics",
+        "mirror", "model", "network", "notifications", "periodic", "process_parts", "process_signals", "scenario",
+        "scheduler", "server",
     },
     "wsgi": {"cli"},
     "__main__": {"cli"},
@@ -87,7 +89,7 @@ PURE = {"model", "placement", "planning", "scheduler"}
 
 #: Third-party packages that only some may know.
 OWNERS: dict[str, set[str]] = {
-    "sqlalchemy": {"db", "claims", "mirror", "conductor", "notifications", "api", "bundled_services"},
+    "sqlalchemy": {"db", "change_feed", "claims", "mirror", "conductor", "notifications", "api", "bundled_services"},
     "alembic": {"db", "bundled_services"},
     "falcon": {"api"},
     "httptools": {"server"},

@@ -12,6 +12,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any, Protocol
 
@@ -33,7 +34,7 @@ from kilonova.errors import ClientGone, DeadlineExceeded, Forbidden, InvalidRequ
 from kilonova.identifiers import new_uuid
 from kilonova.logs.request_context import RequestContext, working_for
 from kilonova.records import dataclass
-from kilonova.wsgi_keys import CLIENT_GONE
+from kilonova.wsgi_keys import CLIENT_GONE, HAND_OVER
 
 LOG = logging.getLogger(__name__)
 
@@ -195,6 +196,7 @@ class Exchange:
         request = Request(self.method, self.req.url, self.req.prefix, path, query, headers, version, body, query_string)
         address = _remote_address(environ, trust_proxy=api.use_forwarded_for)
         context = Context(self.backend, credentials, self.request_id, address, self.deadline())
+        context.hand_over, context.token_expires_at = environ.get(HAND_OVER), _token_end(environ)
         with deadline.running(context.deadline):
             return context, endpoint.handler(context, request)
 
@@ -342,6 +344,14 @@ def _remote_address(environ: Mapping[str, Any], *, trust_proxy: bool) -> str | N
             return str(ipaddress.ip_address(named.partition(",")[0].strip()))
     peer: str | None = environ.get("REMOTE_ADDR")
     return peer
+
+
+def _token_end(environ: Mapping[str, Any]) -> datetime | None:
+    """Return the end of the validity of the token, as keystonemiddleware has read it; None if there is none."""
+    text = environ.get("keystone.token_info", {}).get("token", {}).get("expires_at")
+    if not text:
+        return None
+    return datetime.fromisoformat(text).astimezone(UTC).replace(tzinfo=None)
 
 
 def _credentials(environ: Mapping[str, Any]) -> Credentials:

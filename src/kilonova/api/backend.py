@@ -8,6 +8,7 @@ from kilonova.api.health import Health
 from kilonova.api.policy import Policy
 from kilonova.api.read_only import AlwaysWritable, Writability
 from kilonova.api.replica import Replica
+from kilonova.change_feed.feed import ChangeFeed
 from kilonova.conductor.service import Conductor
 from kilonova.config.settings import Settings
 from kilonova.db.database import Database
@@ -30,6 +31,7 @@ class Backend:
     ``image_proxy``: serves the routes of images (up to microversion 2.35) and of image metadata (up to 2.38).
     ``network``: client of the network service; None if none is configured.
     ``replica``: the read replica that serves lists; None if none is to.
+    ``feed``: the change feed of this process; None in a process without one.
     ``wake_jobs``: makes the queue of jobs look for new and cancelled jobs now.
     ``driver_name``: name of the external scheduler driver that is used instead of ``engine``, or None.
     """
@@ -51,4 +53,5 @@ class Backend:
     health: Health = field(default_factory=lambda: Health(()))
     writability: Writability = field(default_factory=AlwaysWritable)
     replica: Replica | None = None
+    feed: ChangeFeed | None = None
     wake_jobs: Callable[[], None] = lambda: None

@@ -69,6 +69,8 @@ class Context:
     Database reads stop at the deadline automatically; long loops in handlers must call ``deadline.check()``.
     ``is_authorized``: True after a policy check has passed, or after the handler has declared that it needs none. While
     it is False, no reply of the handler is sent.
+    ``hand_over``: takes a stream of events that follows the reply (``wsgi_keys.HAND_OVER``); None if the server has no
+    such streams. ``token_expires_at``: end of the validity of the caller's token, UTC; None if it has none.
     ``reads_from``: the replica that :meth:`read` uses; None for the database itself.
     """
 
@@ -79,6 +81,8 @@ class Context:
     deadline: Deadline = NEVER
     is_authorized: bool = False
     reads_from: Database | None = None
+    hand_over: Callable[[Any], None] | None = None
+    token_expires_at: datetime | None = None
     _answers: dict[tuple[str, str | None, str | None], bool] = field(default_factory=dict, repr=False)
 
     @property

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""[operator]: retention of decisions, checkpoints and deleted servers; limits of jobs."""
+"""[operator]: retention of decisions, checkpoints and deleted servers; limits of jobs and of the change feed."""
 
 from typing import Annotated, ClassVar
 
@@ -9,7 +9,7 @@ from kilonova.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class OperatorSettings:
-    """Retention of decisions, checkpoints and deleted servers; limits of jobs."""
+    """Retention of decisions, checkpoints and deleted servers; limits of jobs and of the change feed."""
 
     GROUP: ClassVar[str] = "operator"
 
@@ -33,3 +33,9 @@ class OperatorSettings:
     )
     jobs_kept: Annotated[int, Option("Number of finished jobs that are kept with their results.", min=0)] = 200
     jobs_kept_days: Annotated[int, Option("Days for which finished jobs are kept with their results.", min=1)] = 7
+    max_change_streams: Annotated[
+        int, Option("Limit of clients of the change feed of each control process.", min=0, max=10_000)
+    ] = 100
+    max_change_streams_per_user: Annotated[
+        int, Option("Limit of clients of the change feed of one user, for each control process.", min=0)
+    ] = 10

@@ -7,10 +7,11 @@
                    │ a request is whole  │ keep-alive
                    ▼                     │
                 ANSWERING ─▶ WRITING ────┤
-                                         └─▶ LINGERING ─▶ closed
+                   │                     └─▶ LINGERING ─▶ closed
+                   └─▶ STREAMING ──────────────────────────▲
 
 LINGERING: the answer is sent, and further input of the client is discarded for a while. Closing at once would reset the
-connection, and the client would see the reset instead of the answer.
+connection, and the client would see the reset instead of the answer. STREAMING: ``event_streams.py`` sends events.
 """
 
 import select
@@ -24,6 +25,7 @@ from typing import Any, Protocol
 
 import httptools
 
+from kilonova.server.event_stream import EventStream
 from kilonova.server.limits import Limits
 from kilonova.server.request import Refused, Request
 from kilonova.server.response import refusal
@@ -46,6 +48,7 @@ class Phase(Enum):
     ANSWERING = auto()
     WRITING = auto()
     LINGERING = auto()
+    STREAMING = auto()
 
 
 class Host(Protocol):
@@ -82,7 +85,7 @@ class Connection:
     __slots__ = (
         "address", "base", "begun", "gone", "head_bytes", "held", "host", "in_body", "in_head", "is_closed", "kept",
         "largest", "lock", "looked_at", "out", "parser", "phase", "raw_bytes", "ready", "refused", "request",
-        "since", "sock", "streaming", "tls", "until",
+        "since", "sock", "stream", "streaming", "tls", "until",
     )  # fmt: skip
 
     def __init__(self, host: Host, sock: socket.socket, address: Any, base: dict[str, Any], *, tls: bool) -> None:
@@ -98,6 +101,7 @@ class Connection:
         self.ready: deque[Request] = deque()
         self.refused: Refused | None = None
         self.streaming: Request | None = None
+        self.stream: EventStream | None = None
         self.request = Request()
         self.out: list[memoryview] = []
         self.held = self.head_bytes = self.raw_bytes = 0
@@ -185,7 +189,7 @@ class Connection:
         """Answer a request. Return whether the connection's next request may be answered immediately."""
         self.phase, self.until, self.begun = Phase.ANSWERING, NEVER, time.monotonic()
         self.kept = self.host.answer(self, request)
-        if self.is_closed:
+        if self.is_closed or self.phase is Phase.STREAMING:
             return False
         if self.out:
             self.phase = Phase.WRITING
@@ -446,6 +450,8 @@ class Connection:
                 self.out = []
             self.host.forget(self)
             self.sock.close()
+            if self.stream is not None:
+                self.stream.close()
 
     def client_gone(self) -> bool:
         """Return whether the client has gone.

@@ -35,6 +35,7 @@ class Limits:
     bytes_per_s: int = 64 * KIB  # minimum rate of a body: a body that arrives faster does not time out
     idle_s: float = 75.0
     write_s: float = 60.0
+    piece_s: float = 30.0  # time in which a client must receive a piece of a stream of events
     linger_s: float = 2.0
     stop_s: float = 3.0
     token_needed: bool = False

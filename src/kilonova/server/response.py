@@ -9,6 +9,7 @@ from email.utils import formatdate
 from typing import Any
 
 from kilonova.records import dataclass
+from kilonova.server.event_stream import EventStream
 from kilonova.server.request import Request
 
 _NO_BODY = ("1", "204", "304")
@@ -17,11 +18,15 @@ _clock: tuple[int, bytes] = (0, b"")
 
 @dataclass(slots=True)
 class Response:
-    """The ``start_response`` of WSGI: records the status and headers of an application's answer."""
+    """The ``start_response`` of WSGI: records the status and headers of an application's answer.
+
+    ``stream``: the stream of events that the application has handed over, if any.
+    """
 
     status: str = ""
     headers: list[tuple[str, str]] = field(default_factory=list)
     written: list[bytes] = field(default_factory=list)
+    stream: EventStream | None = None
 
     def __call__(self, status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Callable[[bytes], None]:
         if self.status and exc_info is None:
@@ -29,6 +34,10 @@ class Response:
         self.status = status
         self.headers = headers
         return self.written.append
+
+    def hand_over(self, stream: EventStream) -> None:
+        """Take a stream of events, to be sent after the headers if the status is 200, and closed in any case."""
+        self.stream = stream
 
     @property
     def has_body(self) -> bool:
@@ -41,6 +50,11 @@ class Response:
             if name.lower() == "content-length":
                 return int(value)
         return None
+
+    def stream_head(self, request: Request) -> bytes:
+        """Return the status line and the headers of a stream, which ends with the connection."""
+        self.headers = [header for header in self.headers if header[0].lower() != "content-length"]
+        return self.head(request, keep=False)
 
     def head(self, request: Request, *, keep: bool, length: int | None = None, chunked: bool = False) -> bytes:
         """Return the status line and the headers.

@@ -20,12 +20,13 @@ from itertools import chain
 from typing import Any
 
 from kilonova.server.connection import READ, Connection, Phase
+from kilonova.server.event_streams import EventStreams
 from kilonova.server.limits import Limits
 from kilonova.server.listening import connections_possible
 from kilonova.server.request import Request
 from kilonova.server.response import Response, joined, refusal
 from kilonova.server.streams import BodyStream, drain, send_all
-from kilonova.wsgi_keys import CLIENT_GONE
+from kilonova.wsgi_keys import CLIENT_GONE, HAND_OVER
 
 LOG = logging.getLogger(__name__)
 Application = Callable[..., Iterable[bytes]]
@@ -33,6 +34,7 @@ Application = Callable[..., Iterable[bytes]]
 _SWEEP_S = 0.5
 _ACCEPTED_AT_ONCE = 64
 _KEPT = 1 << 20  # an answer of at most this size in bytes is sent as a whole, a larger one while it is produced
+_WAITING = {Phase.READING, Phase.HANDSHAKE, Phase.LINGERING, Phase.STREAMING}
 _TOO_MANY = "Too many uploads and downloads are under way."
 _ROOM_MADE = 16  # when there are too many connections, one 16th of those that are not being answered is closed
 
@@ -66,6 +68,7 @@ class Server:
         self._counting = threading.Lock()
         self._received = self._unsent = 0
         self._streams = threading.BoundedSemaphore(limits.max_streams)
+        self.event_streams = EventStreams(limits.piece_s)
         self._workers: list[threading.Thread] = []
         host, port = _host_and_port(listener.getsockname())
         self._base = {
@@ -121,7 +124,7 @@ class Server:
             for connection in list(self._connections.values()):
                 if connection.lock.acquire(blocking=False):
                     try:
-                        waits = connection.phase in {Phase.READING, Phase.HANDSHAKE, Phase.LINGERING}
+                        waits = connection.phase in _WAITING
                         if waits and not connection.ready:
                             connection.close()
                         else:
@@ -133,6 +136,7 @@ class Server:
             if not busy:
                 break
             time.sleep(0.01)
+        self.event_streams.stop()
         os.eventfd_write(self._end, 1)
         for thread in self._workers:
             thread.join(max(0.05, deadline - time.monotonic()))
@@ -301,7 +305,11 @@ class Server:
         response = Response()
         parts: Any = ()
         try:
-            parts = self._application(request.environ(connection.base, stream), response)
+            environ = request.environ(connection.base, stream)
+            environ[HAND_OVER] = response.hand_over
+            parts = self._application(environ, response)
+            if response.stream is not None and self._hand_over(connection, request, response):
+                return False
             if isinstance(parts, (list, tuple)):
                 permit.give_back()
                 return self._send(connection, request, response, parts)
@@ -322,7 +330,20 @@ class Server:
             close = getattr(parts, "close", None)
             if close is not None:
                 close()
+            if response.stream is not None and connection.stream is None:
+                response.stream.close()
         return False
+
+    def _hand_over(self, connection: Connection, request: Request, response: Response) -> bool:
+        """Send the headers, and let the stream of the response follow. False if there is to be no stream."""
+        stream = response.stream
+        assert stream is not None
+        if not response.status.startswith("200") or request.method == "HEAD" or self.stopping:
+            return False
+        connection.send(response.stream_head(request))
+        if not connection.is_closed:
+            self.event_streams.adopt(connection, stream)
+        return True
 
     def _send(self, connection: Connection, request: Request, response: Response, parts: Any) -> bool:
         body = joined(parts)

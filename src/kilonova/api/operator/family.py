@@ -9,6 +9,7 @@ from kilonova.api.microversion import Version
 from kilonova.api.nova_style import NovaStyle, read_json
 from kilonova.api.operator import (
     capacity,
+    changes,
     decisions,
     drain,
     explain,
@@ -30,6 +31,7 @@ from kilonova.api.operator import (
 VERSION = Version(1, 0)
 RESOURCES = (
     capacity,
+    changes,
     decisions,
     drain,
     explain,

@@ -19,6 +19,7 @@ from kilonova.api.health import Check, DatabaseAnswers, Health, switched_off_by
 from kilonova.api.policy import Policy
 from kilonova.api.read_only import ReadOnlySwitch
 from kilonova.api.replica import Replica
+from kilonova.change_feed.feed import ChangeFeed
 from kilonova.claims.checkpointer import Checkpointer
 from kilonova.claims.claimer import Claimer
 from kilonova.cli.wiring.agent_settings import image_cache_of, power_reporting_of
@@ -160,8 +161,9 @@ def _start(settings: Settings, policy: Policy, given: Parts) -> ControlProcess:
         parts.start(core.upkeep)
         _start_periodic_tasks(settings, core, parts, _image_folders(settings) if given.serves_hosts else [])
         _serve_metadata(settings, core, parts, given)
-        queue = _start_jobs(settings, core, parts)
-        backend = _backend(settings, policy, core, scenario, parts.tasks, given.network, queue)
+        queue, feed = _start_jobs(settings, core, parts), _change_feed(settings, core.database)
+        parts.start(feed)
+        backend = _backend(settings, policy, core, scenario, parts.tasks, given.network, queue, feed)
         app = application_of(settings, backend, _agents_api(settings, core, image_store(settings, given.image_session)))
         metrics_server = serve_metrics(settings.prometheus, core.metrics)
         if metrics_server is not None:
@@ -224,6 +226,16 @@ def _start_jobs(settings: Settings, core: Core, parts: ProcessParts) -> JobQueue
     return queue
 
 
+def _change_feed(settings: Settings, database: Database) -> ChangeFeed:
+    limits = settings.operator
+    return ChangeFeed(
+        database,
+        most=limits.max_change_streams,
+        most_of_user=limits.max_change_streams_per_user,
+        most_waiting=max(1, settings.api.threads // 4),
+    )
+
+
 def _serve_metadata(settings: Settings, core: Core, parts: ProcessParts, given: Parts) -> None:
     """Answer the metadata service of the driver's host, if this process serves this host."""
     compute = settings.compute
@@ -240,6 +252,7 @@ def _backend(
     tasks: PeriodicTasks,
     network: NetworkClient | None,
     queue: JobQueue,
+    feed: ChangeFeed,
 ) -> Backend:
     images = _images(settings, scenario)
     return Backend(
@@ -260,6 +273,7 @@ def _backend(
         health=_health(settings, core, tasks),
         writability=ReadOnlySwitch(core.database, configured=settings.api.read_only),
         replica=_replica(settings.database, core.replica),
+        feed=feed,
         wake_jobs=queue.wake,
     )
 

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
+import pytest
+
 from kilonova.claims.present_cloud import PresentCloud
 from kilonova.conductor.jobs.job_context import JobContext
 from kilonova.db.database import Database
 from kilonova.scheduler.engine.engine import Engine
+
+pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
 
 def test_progress_is_reported_at_most_five_times_a_second_and_within_bounds(database: Database) -> None:

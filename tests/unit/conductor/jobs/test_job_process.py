@@ -22,6 +22,8 @@ from kilonova.scheduler.engine.engine import Engine
 
 Frames = Callable[[], list[tuple[FrameKind, bytes]]]
 
+pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+
 
 @pytest.fixture
 def pipe() -> Iterator[tuple[int, int]]:

@@ -22,6 +22,8 @@ from kilonova.identifiers import new_uuid
 from kilonova.model.job import JobState
 from support.waiting import wait_until
 
+pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+
 _FRAMES = """
 import json, os, sys, time, zlib
 job = json.loads(sys.stdin.buffer.readline())
