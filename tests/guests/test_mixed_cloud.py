@@ -111,7 +111,7 @@ def test_its_provider_has_the_traits_that_it_reports_and_loses_what_it_reports_n
 @pytest.mark.parametrize("cloud", [False], indirect=True)
 def test_a_server_of_the_libvirt_host_is_offered_no_simulated_one(cloud: Cell, libvirt_node: LibvirtNode) -> None:
     """The simulated hosts have room for it, and weighers prefer one of them."""
-    image = Image(new_uuid(), "plain")
+    image = Image(new_uuid(), "plain", properties={"os_shutdown_timeout": "1"})  # no system that would shut down
     (uuid,) = cloud.boot(image=image, force_host="metal")
     cloud.work_off()
     assert (cloud.instance(uuid).vm_state, cloud.instance(uuid).host) == (VmState.ACTIVE, "metal")
