@@ -83,9 +83,12 @@ def _activate(port: str) -> None:
 
 
 def _show_association(_resource: str, _event: str, _trigger: object, payload: Any) -> None:
-    """Set the status of a floating address in the database and in the response, in place of an L3 agent."""
+    """Set the status of a floating address in the database and in the response, in place of an L3 agent.
+
+    The deletion of a port calls this in its transaction; another transaction would wait for the end of that one.
+    """
     address = payload.latest_state
     status = constants.FLOATINGIP_STATUS_ACTIVE if address["port_id"] else constants.FLOATINGIP_STATUS_DOWN
     router = directory.get_plugin(plugin_constants.L3)
-    router.update_floatingip_status(context.get_admin_context(), address["id"], status)
+    router.update_floatingip_status(payload.context.elevated(), address["id"], status)
     address["status"] = status

@@ -267,7 +267,8 @@ def test_floating_addresses(world: World) -> None:
     with pytest.raises(Conflict, match="already has a floating IP"):
         world.client.update("floatingips", second, {"port_id": port}, token=world.project)
     world.client.delete("ports", port)
-    assert world.client.show("floatingips", floating["id"])["port_id"] is None
+    left = world.client.show("floatingips", floating["id"])
+    assert (left["port_id"], left["status"]) == (None, "DOWN")
     with pytest.raises(InvalidRequest):
         world.client.create("floatingips", {"floating_network_id": network}, token=world.project)
 
