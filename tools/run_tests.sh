@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Run tests with pytest in one process more than there are cores, since many tests wait for events. If few tests fail,
-# they are retried one by one, twice at most. Tests that pass on a retry are reported as unsteady, each with the reason
-# of its failure: a time limit on a slow machine, or another reason such as a race. The file named by KILONOVA_UNSTEADY
-# gets the same lines: reason, tab, test. Arguments: those of pytest. KILONOVA_ONCE=1 disables retries.
+# Run tests with pytest in two processes more than there are cores, since many tests wait for events; KILONOVA_PROCESSES
+# sets another number. If few tests fail, they are retried one by one, twice at most. Tests that pass on a retry are
+# reported as unsteady, each with the reason of its failure: a time limit on a slow machine, or another reason such as a
+# race. The file named by KILONOVA_UNSTEADY gets the same lines: reason, tab, test. Arguments: those of pytest.
+# KILONOVA_ONCE=1 disables retries.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 most_again=12
 times_again=2
-processes=$(($(nproc) + 1))
+processes=${KILONOVA_PROCESSES:-$(($(nproc) + 2))}
 [ "$processes" -le 8 ] || processes=8
 cache=$(mktemp -d)
 trap 'rm -rf "$cache"' EXIT

@@ -4,7 +4,7 @@
 All tests of a module run in one process, in order, so that expensive fixtures start once. Modules that need a Keystone
 share one process, and so do those that need a RabbitMQ, because these take seconds to start, and those that need the
 external network of real guests, for which they would otherwise wait. In `make e2e`, modules with the same scenario
-share one process and its cloud, the start of which takes twelve seconds of processor time. Modules with slow tests
+share one process and its cloud, the start of which takes eight seconds of processor time. Modules with slow tests
 start first, so that no process ends with a long one while the others are idle. A test marked ``alone`` runs when no
 other test does: it measures time.
 """
