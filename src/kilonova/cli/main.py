@@ -7,11 +7,13 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from kilonova.lasting import made_to_last
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command. Return the exit code: 0, 1 for a failure, 2 for invalid input."""
     argv = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
-    with _ended_by_ctrl_c():
+    with _ended_by_ctrl_c(), made_to_last():
         from kilonova.cli import application  # noqa: PLC0415 - importing it and the command takes half a second
 
         command = application.build(argv[0])
