@@ -197,7 +197,7 @@ class Claimer:
                 return Placed(tuple(placed.values()), gone)
             started = time.perf_counter()
             try:
-                plan = self._plan(replace(order, jobs=waiting))
+                plan = self._plan(order if len(waiting) == len(order.jobs) else replace(order, jobs=waiting))
             finally:
                 self._observers.decided(len(waiting), time.perf_counter() - started)
             count = 0
