@@ -10,7 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from kilonova.cli.cloud.jobs import run_job
-from kilonova.cli.cloud.options import OPERATOR, AdminCloud, AsJson, DataFolder, connect
+from kilonova.cli.cloud.losses import lose_of, losses_table, summary
+from kilonova.cli.cloud.options import OPERATOR, AdminCloud, AsJson, DataFolder, WritableApi, connect
 from kilonova.cli.cloud.printing import hosts_text, output_console, plain_table, print_json
 from kilonova.cli.commands.whatif import hints_of
 from kilonova.errors import InvalidRequest
@@ -42,6 +43,10 @@ def capacity(
     with_stranded: Annotated[
         bool, typer.Option("--stranded", help="Show the free resources that none of the flavors can use, by cause.")
     ] = False,
+    lose: Annotated[
+        str | None,
+        typer.Option(metavar="host|zone|K", help="Show whether all servers fit elsewhere if hosts are lost instead."),
+    ] = None,
     as_job: Annotated[
         bool, typer.Option("--job", help="Count in a job: at most 1000 flavors, without the time limit of a request.")
     ] = False,
@@ -62,6 +67,11 @@ def capacity(
         "hints": hints_of(hint or ()),
     }
     body = {name: value for name, value in given.items() if value}
+    if lose is not None:
+        if body or as_job:
+            raise InvalidRequest("--lose has no other options than --json, --data and --os-cloud")
+        _show_losses(lose_of(lose), connect(data, os_cloud), as_json=as_json)
+        return
     cloud = connect(data, os_cloud)
     found: dict[str, Any]
     if as_job:
@@ -81,6 +91,21 @@ def capacity(
         console.print(stranded_table(found["stranded"]))
     console.print()
     console.print(Text(_summary(found), style="dim"))
+
+
+def _show_losses(lose: str | int, cloud: WritableApi, *, as_json: bool) -> None:
+    """Run a job and print its result. Raises: typer.Exit with code 1, if not all servers fit elsewhere."""
+    found: dict[str, Any] = run_job(cloud, "n-plus-one", {"lose": lose}, shows_progress=not as_json)
+    if as_json:
+        print_json(found)
+    else:
+        console = output_console()
+        if found["losses"]:
+            console.print(losses_table(found))
+            console.print()
+        console.print(Text(summary(found), style="dim"))
+    if not found["survives"]:
+        raise typer.Exit(1)
 
 
 def mix_of(text: str) -> list[dict[str, Any]]:
