@@ -58,11 +58,15 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
     },
     "Documentation": {
         "docs": "kilonova.cli.commands.docs:app",
+        "completion": "kilonova.cli.commands.completion:completion",
     },
 }
 
 #: Commands that this program runs itself; no help and no page lists them.
-HIDDEN: Mapping[str, str] = {"job-worker": "kilonova.cli.commands.job_worker:job_worker"}
+HIDDEN: Mapping[str, str] = {
+    "job-worker": "kilonova.cli.commands.job_worker:job_worker",
+    "completion-words": "kilonova.cli.commands.completion:completion_words",
+}
 
 # All base classes of typer's exception for invalid arguments. An exception of a library that typer contains may have
 # only some of these base classes.

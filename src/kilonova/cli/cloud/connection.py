@@ -90,22 +90,29 @@ class Connection:
     or 403; NotFound for 404; Conflict for 409; InvalidRequest for any other 4xx status.
     """
 
-    def __init__(self, cloud: CloudName) -> None:
+    def __init__(self, cloud: CloudName, session: Any = None, region: str | None = None) -> None:
+        """Connect to a cloud of a ``clouds.yaml``, or with a ``session`` of keystoneauth in this ``region``.
+
+        Raises: ConfigurationError.
+        """
         self.cloud = cloud
+        if session is not None:
+            self._session, self._region = session, region
+            return
         files = None
         if cloud.file is not None:
             _clouds_in(cloud.file)  # openstacksdk ignores an invalid file silently
             files = [str(cloud.file)]
         try:
-            region: CloudRegion = OpenStackConfig(config_files=files, load_envvars=False).get_one(cloud=cloud.name)
-            self._session = region.get_session()
+            chosen: CloudRegion = OpenStackConfig(config_files=files, load_envvars=False).get_one(cloud=cloud.name)
+            self._session = chosen.get_session()
         except (ConfigException, failures.ClientException) as error:
             raise ConfigurationError(f"cloud {cloud.name!r}: {error}") from error
         except (AttributeError, TypeError, ValueError, OSError, yaml.YAMLError) as error:
             # openstacksdk does not validate the types of values in the file.
             where = cloud.file or "a clouds.yaml"
             raise ConfigurationError(f"cloud {cloud.name!r} of {where} cannot be used: {error}") from error
-        self._region = region.get_region_name()
+        self._region = chosen.get_region_name()
 
     @property
     def project_id(self) -> str:

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Common options of commands for a running cloud, and the connection to the cloud that these options select."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
@@ -33,8 +36,25 @@ class WritableApi(Api, Protocol):
     def call(self, method: str, service: str, path: str, version: str | None = None, **arguments: Any) -> Any: ...
 
 
+#: The connection of the program that runs a command, if it has one: the stock client's.
+_GIVEN: ContextVar["Connection | None"] = ContextVar("given connection", default=None)
+
+
+@contextmanager
+def using(connection: "Connection") -> Iterator[None]:
+    """Context manager in which commands use this connection, whatever cloud their options select."""
+    token = _GIVEN.set(connection)
+    try:
+        yield
+    finally:
+        _GIVEN.reset(token)
+
+
 def connect(data: Path | None, os_cloud: str | None) -> "Connection":
     """Return a connection to the cloud that the options select. Raises: ConfigurationError."""
+    given = _GIVEN.get()
+    if given is not None:
+        return given
     from kilonova.cli.cloud.connection import Connection, find_cloud  # noqa: PLC0415  # slow to import
 
     return Connection(find_cloud(data, os_cloud))

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plug-in of the stock client: ``openstack scheduler …`` runs the same code as ``kilonova …``."""
