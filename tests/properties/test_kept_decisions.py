@@ -9,10 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kilonova.cli.wiring.rules import build_engine
+from kilonova.model.aggregate import Aggregate
 from kilonova.model.flavor import Flavor
 from kilonova.model.host import NODE_TRAITS
 from kilonova.model.image import Image
 from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.aggregate_index import AggregateIndex
 from kilonova.scheduler.decision import Decision
 from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.engine.kept_decisions import KeptDecisions
@@ -20,6 +22,7 @@ from kilonova.scheduler.filters import FILTERS
 from kilonova.scheduler.guests import guest_kind
 from kilonova.scheduler.host_table import FloatArray, HostTable
 from kilonova.scheduler.live_hosts import LiveHosts
+from kilonova.scheduler.memo import Memo
 from kilonova.scheduler.resources import with_resources
 from kilonova.scheduler.row_changes import RowChanges
 from kilonova.scheduler.settings import DEFAULT_FILTERS, SchedulerConfig
@@ -28,6 +31,7 @@ from support.random_clouds import (
     DEVICES,
     FLAVORS,
     IMAGE_PROPERTIES_OF_GUESTS,
+    METADATA,
     METRICS,
     NOW,
     Cloud,
@@ -109,14 +113,14 @@ class LiveCloud:
         hosts = replace(cloud, records=records).table()
         return cls(chance, hosts, np.array([chance.random() < 0.8 for _ in hosts.hosts], dtype=np.bool_))
 
-    def live(self) -> LiveHosts:
-        """Return the present hosts; they change from now on."""
+    def live(self, changes: RowChanges | None = None) -> LiveHosts:
+        """Return the present hosts; they change from now on. ``changes``: the log of the same hosts before."""
         hosts, up, silent_since = self.hosts, self.is_up.copy(), self.hosts.last_seen.copy()
 
         def last_seen(now: float) -> FloatArray:
             return np.where(up, now, silent_since)
 
-        return LiveHosts(hosts, RowChanges(len(hosts), self.chance.choice((4, 64, 4096))), last_seen)
+        return LiveHosts(hosts, changes or RowChanges(len(hosts), self.chance.choice((4, 64, 4096))), last_seen)
 
     def change(self, live: LiveHosts, best: int | None) -> None:
         """Change a few rows, mostly by one server more or less. ``best``: the host that was chosen before."""
@@ -143,20 +147,57 @@ class LiveCloud:
             live.changes.mark(row)
 
     def turn(self, live: LiveHosts) -> LiveHosts:
-        """Let time pass. Sometimes a service or a whole column changes."""
+        """Let time pass. Sometimes a service, an aggregate, or everything changes."""
         chance = self.chance
         self.now += chance.choice((0.0, 0.0, 0.1, 0.25, 4.75, 60.0))
-        if chance.random() < 0.9:
+        if chance.random() < 0.85:
             return live
         row = chance.randrange(len(self.hosts))
-        if chance.random() < 0.5:
-            self.is_up[row] = not self.is_up[row]
-            self.hosts.last_seen[row] = self.now
+        match chance.randrange(5):
+            case 0:
+                self.is_up[row] = not self.is_up[row]
+                self.hosts.last_seen[row] = self.now
+            case 1:
+                disabled, reasons = self.hosts.disabled.copy(), dict(self.hosts.disabled_reasons)
+                disabled[row] = chance.random() < 0.5
+                reasons[row] = chance.choice(("", "broken"))
+                self.hosts = replace(self.hosts, disabled=disabled, disabled_reasons=reasons)
+            case 2:
+                forced_down = self.hosts.forced_down.copy()
+                forced_down[row] = not forced_down[row]
+                self.hosts = replace(self.hosts, forced_down=forced_down)
+            case _:
+                self.change_aggregates()
+        return self.live(live.changes if chance.random() < 0.9 else None)
+
+    def change_aggregates(self) -> None:
+        """Change the hosts or the metadata of an aggregate, or add or delete one."""
+        chance, hosts = self.chance, self.hosts
+        known = list(hosts.aggregates.aggregates)
+        place = chance.randrange(len(known) + 1)
+        if place == len(known):
+            number = 1 + max((each.id for each in known), default=0)
+            known.append(Aggregate(number, f"new{number}", "new", (), some_metadata(chance)))
+        elif chance.random() < 0.2:
+            del known[place]
+        elif chance.random() < 0.5:
+            members = {*known[place].hosts} ^ {*chance.sample(hosts.hosts, min(3, len(hosts)))}
+            known[place] = replace(known[place], hosts=tuple(sorted(members)))
         else:
-            disabled = self.hosts.disabled.copy()
-            disabled[row] = not disabled[row]
-            self.hosts = replace(self.hosts, disabled=disabled)
-        return self.live()
+            known[place] = replace(known[place], metadata=some_metadata(chance))
+        index = AggregateIndex.of(known, hosts.hosts, isolation_version=hosts.aggregates.isolation_version + 1)
+        self.hosts = replace(hosts, aggregates=index, memo=Memo())
+
+
+def some_metadata(chance: random.Random) -> dict[str, str]:
+    """Return metadata of an aggregate with some keys that rules read."""
+    keys = chance.sample(tuple(METADATA), chance.choice((0, 1, 1, 2, 5)))
+    made = {key: chance.choice(METADATA[key]) for key in keys}
+    if chance.random() < 0.1:
+        made["kilonova:only"] = chance.choice(("project=p", "project=q", "flavor=m1"))
+    if chance.random() < 0.1:
+        made["trait:CUSTOM_A"] = "required"
+    return made
 
 
 @settings(deadline=None, max_examples=sampled(1100, sample=40))

@@ -13,7 +13,8 @@ class LiveHosts:
     """The host table of the present, without copies. Read it only while the lock of its owner is held.
 
     ``hosts``: its columns of usage, instances, devices and metrics change with the cloud. Any change of other values
-    makes a new LiveHosts. ``taken_at`` and ``last_seen`` of this table are not of the present; :meth:`at` sets them.
+    makes a new LiveHosts, with the same ``changes`` if only services and aggregates differ. ``taken_at`` and
+    ``last_seen`` of this table are not of the present; :meth:`at` sets them.
     ``changes``: the log of the rows that change. ``last_seen``: returns the last heartbeats as seen at a time.
     """
 

@@ -44,6 +44,13 @@ class PlugInFilter:
     def only_where_placed(self) -> bool:
         return bool(getattr(self.rule, "only_where_placed", False))
 
+    @property
+    def only_silent_hosts(self) -> bool:
+        return bool(getattr(self.rule, "only_silent_hosts", False))
+
+    def unchanged_until(self, hosts: HostTable) -> float:
+        return float(self.rule.unchanged_until(hosts))
+
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
         mask: BoolArray = self.rule.passes(hosts, spec)
         return mask

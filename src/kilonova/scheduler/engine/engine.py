@@ -8,11 +8,13 @@ import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.records import dataclass
+from kilonova.scheduler.aggregate_index import AggregateIndex
 from kilonova.scheduler.decision import SURVIVED, Decision, RankedHost, RuleCount
 from kilonova.scheduler.engine.funnel import (
     LaterPlacement,
     LaterRoom,
     allotment_at,
+    conditions,
     filtered,
     funnel,
     is_forced,
@@ -97,6 +99,13 @@ class Engine:
         ``still_in``: returns the mask of the hosts that all previous rules accepted. Shapes: → (H,).
         """
         return funnel(hosts, self._as_read(spec), self.request_filters, self.filters, still_in)
+
+    def has_same_conditions(self, one: AggregateIndex, other: AggregateIndex, spec: RequestSpec) -> bool:
+        """Tell whether the request filters add the same conditions to a request for two states of the aggregates."""
+        spec = self._as_read(spec)
+        return one is other or (
+            conditions(one, spec, self.request_filters) == conditions(other, spec, self.request_filters)
+        )
 
     def allocations(self, hosts: HostTable, spec: RequestSpec, row: int) -> Allocations:
         """Return the allocations by provider that one server of the request would have on the host at ``row``."""

@@ -13,6 +13,7 @@ import numpy as np
 from kilonova.errors import RequestFilterFailed, RuleFailed
 from kilonova.model.request_spec import REBUILD, REBUILD_HINT, RequestSpec, ResourceGroup, ResourceQuery
 from kilonova.placement.capacity import CommonUnits, most_used
+from kilonova.scheduler.aggregate_index import AggregateIndex
 from kilonova.scheduler.aggregate_rules import in_any
 from kilonova.scheduler.engine.move_rules import ABILITY_RULE, HYPERVISOR_RULE, move_steps
 from kilonova.scheduler.engine.provider_trees import (
@@ -230,6 +231,21 @@ def filtered(hosts: HostTable, spec: RequestSpec, request_filters: Sequence[Requ
     for request_filter in request_filters:
         spec = request_filter.apply(spec, hosts.aggregates)
     return spec
+
+
+def conditions(
+    aggregates: AggregateIndex, spec: RequestSpec, request_filters: Sequence[RequestFilter]
+) -> tuple[ResourceQuery | str, ...]:
+    """Return, for each request filter, the query with the conditions up to its own, or why it fails."""
+    found: list[ResourceQuery | str] = []
+    for request_filter in request_filters:
+        try:
+            spec = request_filter.apply(spec, aggregates)
+        except RequestFilterFailed as failure:
+            found.append(failure.message)
+        else:
+            found.append(spec.query)
+    return tuple(found)
 
 
 def _request_filters(

@@ -6,8 +6,9 @@
     request ──▶ shape ──▶ kept? ── no ──▶ the whole engine
                             └ yes ──▶ rows changed since ──▶ judge them ──▶ the same decision
 
-The decisions are bit-identical to those of the whole engine. A shape is kept from its first request on. Everything is
-dropped when the hosts change in another way than by their rows (a new :class:`LiveHosts`), and when a rule fails.
+The decisions are bit-identical to those of the whole engine. A shape is kept from its first request on. All rules judge
+the hosts again whose service or aggregates changed. Everything is dropped when the hosts change in yet another way (a
+:class:`LiveHosts` with other ``changes``), and when a rule fails.
 """
 
 import logging
@@ -23,9 +24,10 @@ from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.engine.kept_ranking import LISTED
 from kilonova.scheduler.engine.kept_ratings import MOST_AT_ENDS, NotKeepable, SharedRatings
 from kilonova.scheduler.engine.kept_shape import KeptShape
-from kilonova.scheduler.engine.period import Period
+from kilonova.scheduler.engine.period import Period, touched_by_time
 from kilonova.scheduler.engine.request_shape import request_shape
-from kilonova.scheduler.host_table import HostTable
+from kilonova.scheduler.engine.touched_hosts import touched_between
+from kilonova.scheduler.host_table import HostTable, IntArray
 from kilonova.scheduler.live_hosts import LiveHosts
 from kilonova.scheduler.plug_in_rules import PlugInRequestFilter
 from kilonova.scheduler.reads import Reads, reads_of
@@ -35,6 +37,7 @@ MOST_BYTES = 128 * 2**20
 #: Limit of the number of shapes that are known, whether kept or not.
 _MOST_SHAPES = 4096
 _PAUSE = 64
+_MOST_TOUCHES = 256
 
 
 class KeptDecisions:
@@ -62,6 +65,10 @@ class KeptDecisions:
         #: None: nothing of this shape can be kept.
         self._shapes: dict[Hashable, tuple[KeptShape | None, int]] = {}
         self._bytes = 0
+        #: The rows that all rules must judge again, in the order of the changes; each begins a new stage. Nothing is
+        #: kept of the time before the first stage.
+        self._touches: list[IntArray] = []
+        self._first_stage = 0
         #: Number of requests that are decided in full before the ratings are tried again.
         self._pause = 0
         self._projects: dict[str, bool] = {}
@@ -97,7 +104,7 @@ class KeptDecisions:
         if not self._can_keep or any(reads.hints.always_has(hint) for hint in spec.hints for reads in self._named):
             return None
         if live is not self._live:
-            self._begin(live)
+            self._begin(live, spec)
         key = request_shape(spec, self._project(live.hosts, spec))
         if key is None:
             return None
@@ -140,24 +147,60 @@ class KeptDecisions:
 
     def _renewed(self, shape: KeptShape | None, live: LiveHosts, now: float, spec: RequestSpec) -> KeptShape:
         """Return the shape with the present verdicts. Raises: NotKeepable, RuleFailed."""
-        period = self._period
-        if period is None or not period.includes(now):
-            period = self._period = Period.beginning(self._engine, live, now)
-        if shape is not None and shape.period is period and shape.follow(live, spec):
-            return shape
+        period = self._present(live, now)
+        stage = self._first_stage + len(self._touches)
+        if shape is not None and shape.stage >= self._first_stage:
+            touches = self._touches[shape.stage - self._first_stage :]
+            touched = np.unique(np.concatenate(touches)) if touches else None
+            if shape.follow(period, spec, touched, stage):
+                return shape
         assert self._shared is not None
-        return KeptShape(self._engine, live, period, spec, self._shared, self._listed)
+        return KeptShape(self._engine, period, stage, spec, self._shared, self._listed)
 
-    def _begin(self, live: LiveHosts) -> None:
-        """Drop everything that depends on the previous hosts."""
-        self._drop()
-        self._live, self._period, self._projects, self._pause = live, None, {}, 0
+    def _present(self, live: LiveHosts, now: float) -> Period:
+        """Return the present period, and touch the hosts on which time has changed verdicts. Raises: RuleFailed."""
+        period = self._period
+        if period is not None and period.includes(now):
+            if period.live is live:
+                return period
+        elif period is not None:
+            self._touch(touched_by_time(self._engine, live), live)
+        period = self._period = Period.beginning(self._engine, live, now)
+        return period
+
+    def _begin(self, live: LiveHosts, spec: RequestSpec) -> None:
+        """Touch the hosts that differ from the previous ones; drop everything if too much differs."""
+        before = self._live
+        self._live, self._projects, self._pause = live, {}, 0
+        touched = None if before is None or self._shared is None else touched_between(before, live)
+        if touched is None:
+            self._drop()
+            self._period = None
+            return
+        assert self._shared is not None
+        try:
+            self._shared.touch(live.hosts, spec, touched)
+        except (NotKeepable, RuleFailed):
+            self._drop()
+        self._touch(touched, live)
+
+    def _touch(self, touched: IntArray | None, live: LiveHosts) -> None:
+        """Let all rules judge some hosts again. Drop all shapes if these are many hosts, or unknown (None)."""
+        if touched is None or 2 * len(touched) >= len(live.hosts) or len(self._touches) >= _MOST_TOUCHES:
+            self._drop_shapes()
+        else:
+            self._touches.append(touched if len(touched) else np.zeros(1, dtype=np.int64))
 
     def _drop(self) -> None:
         """Drop all verdicts and ratings."""
+        self._drop_shapes()
+        self._shared = None
+
+    def _drop_shapes(self) -> None:
         self._shapes.clear()
         self._bytes = 0
-        self._shared = None
+        self._first_stage += len(self._touches) + 1
+        self._touches = []
 
     def _remember(self, key: Hashable, shape: KeptShape | None) -> None:
         size = 0 if shape is None else shape.size

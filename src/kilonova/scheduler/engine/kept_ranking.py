@@ -72,14 +72,15 @@ class KeptRanking:
         #: The listed rows, in ascending order.
         self._rows = self._list(removed_by, needed)
 
-    def follow(self, rows: IntArray, before: Numbers, now: Numbers) -> None:
+    def follow(self, rows: IntArray, before: Numbers, now: Numbers, *, is_rated: bool) -> None:
         """Take changed rows into account.
 
-        ``before``, ``now``: the rules that removed these rows before, and that remove them now. Shapes: (N,).
+        ``before``, ``now``: the rules that removed these rows before, and that remove them now. ``is_rated``: whether
+        even ratings that do not depend on rows may have changed. Shapes: (N,).
         """
         stays, was = now == SURVIVED, before == SURVIVED
         for part in self._parts:
-            part.follow(rows, was, stays)
+            part.follow(rows, was, stays, is_rated=is_rated)
         if len(rows) <= _FEW:
             for row, is_left in zip(rows.tolist(), stays.tolist(), strict=True):
                 self._set(row, is_left)

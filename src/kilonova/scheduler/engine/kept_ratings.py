@@ -94,6 +94,15 @@ class Ratings:
         return now
 
 
+def has_same_factors(weigher: Weigher, known: Ratings | None, hosts: HostTable) -> bool:
+    """Tell whether a weigher has the multipliers of its ratings. None: 0 for all hosts. Raises: RuleFailed."""
+    with blaming(rule_name(weigher)):
+        factors = weigher.factors(hosts, ALL_ROWS)
+    if known is None:
+        return counts_nothing(factors)
+    return np.shape(factors) == np.shape(known.factors) and bool(np.all(factors == known.factors))
+
+
 def _require_finite(values: FloatArray) -> None:
     if len(values) <= _FEW:  # faster without arrays
         if not all(-_LARGEST < value < _LARGEST for value in values.tolist()):
@@ -114,6 +123,7 @@ class SharedRatings:
         self, weighers: Sequence[Weigher], hosts: HostTable, spec: RequestSpec, number: int, most: int
     ) -> None:
         self.number, self.most = number, most
+        self._weighers = weighers
         self.by_weigher = [None if _is_of_request(each) else Ratings.of(each, hosts, spec) for each in weighers]
         #: The weighers whose ratings depend on the request, with their places.
         self.of_request = [(place, each) for place, each in enumerate(weighers) if _is_of_request(each)]
@@ -126,10 +136,19 @@ class SharedRatings:
     def follow(self, hosts: HostTable, spec: RequestSpec, changed: IntArray, number: int) -> None:
         """Rate the rows that changed before the change ``number``. Raises: NotKeepable, RuleFailed."""
         self.number = number
-        if not len(changed):
-            return
+        if len(changed):
+            self._rate(self._following, hosts, spec, changed)
+
+    def touch(self, hosts: HostTable, spec: RequestSpec, touched: IntArray) -> None:
+        """Rate hosts again whose service or aggregates changed. Raises: NotKeepable, RuleFailed."""
+        for weigher, known in zip(self._weighers, self.by_weigher, strict=True):
+            if not (_is_of_request(weigher) or has_same_factors(weigher, known, hosts)):
+                raise NotKeepable
+        self._rate([each for each in self.by_weigher if each is not None], hosts, spec, touched)
+
+    def _rate(self, some: Sequence[Ratings], hosts: HostTable, spec: RequestSpec, changed: IntArray) -> None:
         rows = changed.tolist()
-        for each in self._following:
+        for each in some:
             now = each.follow(hosts, spec, changed)
             if now is not None and each.ends:
                 values = now.tolist()

@@ -16,10 +16,9 @@ from kilonova.scheduler.depends_on import DependsOn, dependence_of
 from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.engine.funnel import LaterFilter, LaterPlacement, LaterRoom
 from kilonova.scheduler.engine.kept_ranking import KeptRanking, Numbers
-from kilonova.scheduler.engine.kept_ratings import NotKeepable, Ratings, SharedRatings
+from kilonova.scheduler.engine.kept_ratings import NotKeepable, Ratings, SharedRatings, has_same_factors
 from kilonova.scheduler.engine.period import Period
 from kilonova.scheduler.host_table import BoolArray, HostTable, IntArray
-from kilonova.scheduler.live_hosts import LiveHosts
 from kilonova.scheduler.rule import rule_name
 
 
@@ -40,6 +39,7 @@ class KeptShape:
     """The verdicts on all hosts for one request shape, and their ranking.
 
     ``spec``: a request of this shape. ``period``: the present period; the verdicts hold until its end.
+    ``stage``: number of the touches that the verdicts include.
     ``listed``: number of the best hosts to list.
     ``shared``: the ratings that all shapes share; the caller keeps them up to date.
     ``_fixed``: for each host, the first of those rules that remove it and do not depend on rows; ``_removed_by`` counts
@@ -48,13 +48,14 @@ class KeptShape:
     """
 
     def __init__(
-        self, engine: Engine, live: LiveHosts, period: Period, spec: RequestSpec, shared: SharedRatings, listed: int
+        self, engine: Engine, period: Period, stage: int, spec: RequestSpec, shared: SharedRatings, listed: int
     ) -> None:
         self._engine = engine
         self._shared = shared
         self._listed = listed
-        self._number = live.changes.number()
-        self.period, hosts = period, period.hosts
+        self._number = period.live.changes.number()
+        self.stage, hosts = stage, period.hosts
+        self._aggregates = hosts.aggregates
         self._rules: list[tuple[str, str]] = []
         self._judges: list[_Judge] = []
         #: For each rule, how many hosts it removes; at ``SURVIVED``, how many hosts pass all rules.
@@ -91,16 +92,25 @@ class KeptShape:
         own = sum(each.raw.nbytes for each in self._own.values() if each is not None)
         return own + 2 * self._fixed.nbytes + (self._ranking.size if self._ranking is not None else 0)
 
-    def follow(self, live: LiveHosts, spec: RequestSpec) -> bool:
-        """Judge the rows that changed. Return False if they are no longer known. Raises: NotKeepable, RuleFailed."""
+    def follow(self, period: Period, spec: RequestSpec, touched: IntArray | None, stage: int) -> bool:
+        """Judge the rows that changed. Return False if all hosts must be judged. Raises: NotKeepable, RuleFailed.
+
+        ``touched``: the rows that all rules must judge again, at least one; None if the stage has not changed.
+        """
+        live = period.live
         rows = live.changes.since(self._number)
         if rows is None:
             return False
         self._number = live.changes.number()
+        if touched is not None:
+            if not self._judge_again(period.hosts, spec, touched):
+                return False
+            rows = np.union1d(rows, touched)
+            self.stage = stage
         if not len(rows):
             return True
         for ratings in self._own.values():
-            if ratings is not None and ratings.follows:
+            if ratings is not None and (ratings.follows or touched is not None):
                 ratings.follow(live.hosts, spec, rows)
         now = self._fixed[rows]
         part = live.hosts.part(rows)
@@ -108,10 +118,27 @@ class KeptShape:
             passed = judge.passes(live.hosts, part, rows, spec)
             if not passed.all():
                 np.minimum(now, judge.number, out=now, where=~passed)
-        self._change(rows, now)
+        self._change(rows, now, is_rated=touched is not None)
         return True
 
-    def _change(self, rows: IntArray, now: Numbers) -> None:
+    def _judge_again(self, hosts: HostTable, spec: RequestSpec, rows: IntArray) -> bool:
+        """Let all rules judge some rows that do not depend on rows. Return False if all hosts must be judged."""
+        if not self._engine.has_same_conditions(self._aggregates, hosts.aggregates, spec) or not all(
+            has_same_factors(self._engine.weighers[place], ratings, hosts) for place, ratings in self._own.items()
+        ):
+            return False
+        self._aggregates = hosts.aggregates
+        part = hosts.part(rows)
+        fixed = np.full(len(rows), SURVIVED, dtype=np.uint8)
+        rules: list[tuple[str, str]] = []
+        for number, step in enumerate(self._engine.funnel(part, spec, lambda: part.all_hosts)):
+            rules.append((step.rule, step.reason))
+            if _again(step.judge) is None:
+                np.minimum(fixed, _numbers(step.mask, number), out=fixed)
+        self._fixed[rows] = fixed
+        return rules == self._rules
+
+    def _change(self, rows: IntArray, now: Numbers, *, is_rated: bool) -> None:
         """Set the rule that removes each of ``rows``. Shapes: (N,)."""
         before = self._removed_by.take(rows)
         places = np.flatnonzero(before != now).tolist()
@@ -124,7 +151,7 @@ class KeptShape:
                 self._removed[now[place]] += 1
             self._steps = None
         if self._ranking is not None:
-            self._ranking.follow(rows, before, now)
+            self._ranking.follow(rows, before, now, is_rated=is_rated)
 
     def decision(self, hosts: HostTable, limit: int, rng: np.random.Generator | None) -> Decision:
         """Return the decision. Raises: NotKeepable, RuleFailed."""

@@ -46,12 +46,11 @@ class _End:
             found = self.own.survey(self._sign * self._ratings.raw.take(rows), rows)
         return found
 
-    def follow(self, rows: IntArray, was: BoolArray, stays: BoolArray) -> None:
-        """Take changed rows into account. ``was``, ``stays``: which of them passed all rules before, and do so now."""
+    def follow(self, rows: IntArray, was: BoolArray, stays: BoolArray, is_rated: bool) -> None:
         if self.own is None:
             return
         self.own.drop(rows[was & ~stays].tolist())
-        now = rows[stays if self._ratings.follows else stays & ~was]
+        now = rows[stays if is_rated or self._ratings.follows else stays & ~was]
         if len(now):
             self.own.put(now.tolist(), self._sign * self._ratings.raw.take(now))
 
@@ -67,10 +66,14 @@ class Part:
         self._low = _End(ratings, ratings.low, -1, most) if weigher.minimum is None else None
         self._ends = [end for end in (self._high, self._low) if end is not None]
 
-    def follow(self, rows: IntArray, was: BoolArray, stays: BoolArray) -> None:
-        """Take changed rows into account. ``was``, ``stays``: which of them passed all rules before, and do so now."""
+    def follow(self, rows: IntArray, was: BoolArray, stays: BoolArray, *, is_rated: bool) -> None:
+        """Take changed rows into account.
+
+        ``was``, ``stays``: which of them passed all rules before, and do so now. ``is_rated``: whether even ratings
+        that do not depend on rows may have changed. Shapes: (N,).
+        """
         for end in self._ends:
-            end.follow(rows, was, stays)
+            end.follow(rows, was, stays, is_rated)
 
     def rescale(self, removed_by: memoryview, remaining: Remaining) -> float:
         """Compute the scale again. Return how far the score of a host can rise whose ratings have not changed.

@@ -27,6 +27,7 @@ class ComputeFilter:
     run_once: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
     depends_on: ClassVar[DependsOn] = DependsOn.TIME
+    only_silent_hosts: ClassVar[bool] = True
     reads: ClassVar[Reads] = NOTHING
     service_down_time_s: float = 60
     reason: str = "compute service disabled or down"

@@ -14,6 +14,7 @@ from kilonova.model.host import NODE_TRAITS
 from kilonova.model.provider import Inventory
 from kilonova.model.request_spec import RequestedNetwork, RequestSpec
 from kilonova.model.server_group import GroupView
+from kilonova.scheduler.aggregate_index import AggregateIndex
 from kilonova.scheduler.decision import Decision
 from kilonova.scheduler.depends_on import DependsOn
 from kilonova.scheduler.engine.engine import Engine
@@ -21,7 +22,8 @@ from kilonova.scheduler.engine.kept_decisions import KeptDecisions, differences
 from kilonova.scheduler.host_records import HostRecord, build_host_table
 from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.live_hosts import LiveHosts
-from kilonova.scheduler.plug_in_rules import PlugInFilter
+from kilonova.scheduler.memo import Memo
+from kilonova.scheduler.plug_in_rules import PlugInFilter, PlugInRequestFilter
 from kilonova.scheduler.resources import with_resources
 from kilonova.scheduler.row_changes import RowChanges
 from kilonova.scheduler.settings import SchedulerConfig
@@ -74,6 +76,16 @@ class Asker:
         assert not differences(decision, self.engine.decide(self.live.at(now), spec, limit=3))
         return decision
 
+    def shape(self) -> object:
+        """Return what is kept of the shape that was requested last."""
+        return [kept for kept, _ in self.kept._shapes.values()][-1]
+
+    def set_aggregates(self, aggregates: Sequence[Aggregate]) -> None:
+        """Change the aggregates of the same hosts."""
+        hosts = self.live.hosts
+        index = AggregateIndex.of(aggregates, hosts.hosts)
+        self.live = replace(self.live, hosts=replace(hosts, aggregates=index, memo=Memo()))
+
 
 def test_a_shape_is_kept_from_its_first_request_on() -> None:
     asker = Asker(live_of([4096, 8192, 2048]))
@@ -108,13 +120,117 @@ def test_a_silent_host_becomes_down_although_nothing_changes() -> None:
     assert asker.kept.kept == 6
 
 
-def test_new_hosts_drop_what_was_kept() -> None:
+def test_other_hosts_drop_what_was_kept() -> None:
     asker = Asker(live_of([1024, 1024]))
     asker.ask()
+    shape = asker.shape()
+    asker.live = live_of([1024, 512, 256])
+    assert asker.ask().survivors == 2
+    assert asker.shape() is not shape
+
+
+def test_all_rules_judge_a_host_again_whose_service_changes() -> None:
+    asker = Asker(live_of([4096, 8192, 1024, 1024, 1024]))
     asker.ask()
-    disabled = np.array([True, False])
-    asker.live = replace(asker.live, hosts=replace(asker.live.hosts, disabled=disabled))
-    assert asker.ask().survivors == 1
+    shape = asker.shape()
+    for row, left in ((1, 4), (0, 4), (0, 4)):
+        disabled = np.arange(5) == row
+        asker.live = replace(asker.live, hosts=replace(asker.live.hosts, disabled=disabled))
+        use(asker.live, row, 512)
+        assert asker.ask().survivors == left
+    asker.live = replace(asker.live, hosts=replace(asker.live.hosts, disabled=np.zeros(5, dtype=np.bool_)))
+    assert asker.ask().survivors == 5
+    assert asker.shape() is shape
+
+
+def test_only_silent_hosts_are_judged_again_when_they_count_as_down() -> None:
+    asker = Asker(live_of([1024] * 5, down=[1]))
+    asker.ask()
+    shape = asker.shape()
+    assert asker.ask(now=NOW + 61).survivors == 4
+    assert asker.shape() is shape
+
+
+def aggregate(number: int, hosts: Sequence[str], **metadata: str) -> Aggregate:
+    return Aggregate(number, f"u{number}", f"a{number}", tuple(hosts), metadata)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "lefts", "is_same"),
+    [
+        ([aggregate(1, ["h1"])], [aggregate(1, ["h1"], filter_tenant_id="q")], (5, 4), True),
+        ([aggregate(1, ["h1"], filter_tenant_id="q")], [aggregate(1, ["h2"], filter_tenant_id="q")], (4, 4), True),
+        ([aggregate(1, ["h1"], filter_tenant_id="q")], [], (4, 5), True),
+        ([], [aggregate(1, ["h1"], availability_zone="z")], (5, 1), False),
+        ([], [aggregate(1, ["h1"], **{"kilonova:only": "project=p"})], (5, 1), False),
+        (
+            [aggregate(1, ["h1", "h2"], **{"kilonova:only": "project=p"})],
+            [
+                aggregate(1, ["h1", "h2"], **{"kilonova:only": "project=p"}),
+                aggregate(2, ["h3"], **{"kilonova:only": "flavor=small"}),
+            ],
+            (2, 0),
+            False,
+        ),
+        ([], [aggregate(1, ["h1"], ram_weight_multiplier="-1")], (5, 5), False),
+        ([], [aggregate(1, [], filter_tenant_id="q")], (5, 5), True),
+    ],
+)
+def test_all_rules_judge_the_hosts_of_a_changed_aggregate_again(
+    before: list[Aggregate], after: list[Aggregate], lefts: tuple[int, int], is_same: bool
+) -> None:
+    engine = build_engine(SchedulerConfig(enabled_filters=("ComputeFilter", "AggregateMultiTenancyIsolation")))
+    asker = Asker(live_of([1024] * 5, before), engine)
+    spec = replace(SMALL, availability_zone="z")
+    assert asker.ask(spec).survivors == lefts[0]
+    shape = asker.shape()
+    asker.set_aggregates(after)
+    assert asker.ask(spec).survivors == lefts[1]
+    assert (asker.shape() is shape) == is_same
+
+
+@dataclass(frozen=True)
+class TraitIfNamed:
+    """Request filter that requires a trait while any aggregate has a key."""
+
+    depends_on: ClassVar[DependsOn] = DependsOn.SHARED
+    reason: str = "lacks the trait of the aggregates"
+
+    def apply(self, spec: RequestSpec, aggregates: AggregateIndex) -> RequestSpec:
+        traits = frozenset(each.metadata["wanted"] for each in aggregates.aggregates if "wanted" in each.metadata)
+        return spec.with_query(root_required=spec.query.root_required | traits)
+
+
+def test_all_hosts_are_judged_again_when_a_request_filter_adds_other_conditions() -> None:
+    engine = replace(ENGINE, request_filters=(PlugInRequestFilter("TraitIfNamed", TraitIfNamed()),))
+    asker = Asker(live_of([1024] * 5, [aggregate(1, [], wanted=NODE_TRAITS[0])]), engine)
+    assert asker.ask().survivors == 5
+    asker.set_aggregates([aggregate(1, [], wanted="CUSTOM_A")])
+    assert asker.ask().survivors == 0
+
+
+@dataclass(frozen=True)
+class Weekly:
+    """Filter that rejects all hosts from a moment on."""
+
+    depends_on: ClassVar[DependsOn] = DependsOn.TIME
+    until: float | None = NOW + 5
+
+    def passes(self, hosts: HostTable, _spec: RequestSpec) -> BoolArray:
+        return np.full(len(hosts), self.until is None or hosts.taken_at < self.until)
+
+    def unchanged_until(self, hosts: HostTable) -> float:
+        assert self.until is not None
+        return self.until if hosts.taken_at < self.until else float("inf")
+
+
+def test_a_third_party_filter_may_depend_on_the_time() -> None:
+    asker = Asker(live_of([1024] * 3), replace(ENGINE, filters=(PlugInFilter("Weekly", Weekly()),)))
+    assert [asker.ask(now=NOW + late).survivors for late in (0, 4.9, 5, 6, 4)] == [3, 3, 0, 0, 3]
+    assert asker.kept.kept == 5
+    broken = Asker(live_of([1024] * 3), replace(ENGINE, filters=(PlugInFilter("Weekly", Weekly(None)),)))
+    assert broken.ask().survivors == 3
+    assert broken.kept.kept == 0
 
 
 @pytest.mark.parametrize(
