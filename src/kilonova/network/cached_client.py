@@ -2,7 +2,8 @@
 """A network client with a short-lived cache of networks, subnets, names of security groups, quotas and extensions.
 
 Cached are the results of list requests with a filter for ids, and quotas without a limit of ports, both separately for
-each token. A network without subnets is not cached, because its user is probably about to create a subnet.
+each token. A network without subnets is not cached, because its user is probably about to create a subnet. Threads that
+need the same resource at the same time share one request.
 """
 
 import threading
@@ -11,6 +12,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 
 from cachetools import TTLCache
 
+from kilonova import deadline
 from kilonova.network.client import NetworkClient, Resource
 from kilonova.network.forwarding_client import ForwardingClient
 from kilonova.network.port_quota import has_no_port_limit
@@ -20,6 +22,8 @@ _KINDS = frozenset({"networks", "subnets", "security-groups"})
 _NAMES = (("id", "name"), ["id", "name"])
 _KEPT_S = 5.0
 _KEPT_RESOURCES = 4096
+#: Interval in seconds at which a thread that waits for another one looks at its deadline.
+_LOOK_S = 0.1
 _Key = tuple[str, str | None, Hashable, str]
 
 
@@ -34,6 +38,8 @@ class CachedClient(ForwardingClient):
     ) -> None:
         super().__init__(client)
         self._lock = threading.Lock()
+        #: Key of a resource that a thread is fetching → set when that ends.
+        self._running: dict[_Key, threading.Event] = {}
         self._kept: TTLCache[_Key, Resource] = TTLCache(_KEPT_RESOURCES, _KEPT_S, timer=clock)
         self._quotas: TTLCache[tuple[str | None, str], Resource] = TTLCache(_KEPT_RESOURCES, _KEPT_S, timer=clock)
         self._extensions: TTLCache[str | None, Sequence[Resource]] = TTLCache(1, extensions_s, timer=clock)
@@ -46,17 +52,52 @@ class CachedClient(ForwardingClient):
             return super().list(kind, token=token, **filters)
         fields = _hashable(filters.get("fields"))
         keys = {each: (kind, token, fields, each) for each in ids}
-        with self._lock:
-            found = {each: kept for each, key in keys.items() if (kept := self._kept.get(key)) is not None}
-        missing = [each for each in keys if each not in found]
-        if missing:
+
+        def fetch(missing: Sequence[str]) -> dict[str, Resource]:
             fresh = {each["id"]: each for each in self._client.list(kind, token=token, **{**filters, "id": missing})}
             with self._lock:
                 for each, resource in fresh.items():
                     if kind != "networks" or resource.get("subnets"):
                         self._kept[keys.get(each, (kind, token, fields, each))] = resource
-            found |= fresh
+            return fresh
+
+        found = self._found(keys, fetch)
         return [found[each] for each in keys if each in found]
+
+    def _found(
+        self, keys: Mapping[str, _Key], fetch: Callable[[Sequence[str]], dict[str, Resource]]
+    ) -> dict[str, Resource]:
+        """Return the resources that are cached, and fetch the others. ``keys``: id → key in the cache.
+
+        A resource that another thread is fetching is awaited, and fetched here only if it is then not in the cache.
+        """
+        is_over = threading.Event()
+        with self._lock:
+            found = self._cached(keys)
+            missing = [each for each in keys if each not in found]
+            running = {each: over for each in missing if (over := self._running.get(keys[each]))}
+            mine = [each for each in missing if each not in running]
+            self._running |= {keys[each]: is_over for each in mine}
+        try:
+            if mine:
+                found |= fetch(mine)
+        finally:
+            with self._lock:
+                for each in mine:
+                    del self._running[keys[each]]
+            is_over.set()
+        if running:
+            for over in set(running.values()):
+                while not over.wait(_LOOK_S):
+                    deadline.check()
+            with self._lock:
+                found |= self._cached({each: keys[each] for each in running})
+            if left := [each for each in running if each not in found]:
+                found |= fetch(left)
+        return found
+
+    def _cached(self, keys: Mapping[str, _Key]) -> dict[str, Resource]:
+        return {each: kept for each, key in keys.items() if (kept := self._kept.get(key)) is not None}
 
     def call(self, method: str, path: str, body: Resource | None = None, *, token: str | None = None) -> Resource:
         if method != "GET" or not path.startswith("/quotas/"):

@@ -1,15 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 from uuid import uuid4
 
 import pytest
 
+from kilonova import deadline
+from kilonova.deadline import Deadline
+from kilonova.errors import ClientGone, Unavailable
 from kilonova.network.cached_client import CachedClient
-from kilonova.network.client import NetworkClient
+from kilonova.network.client import NetworkClient, Resource
+from kilonova.network.forwarding_client import ForwardingClient
 from kilonova.network.port_owner import PortOwner
 from kilonova.network.port_quota import require_quota
 from kilonova.network.ports import create_ports
 from kilonova.network.requests import read_request
 from support.fake_neutron import FakeNeutron
+from support.waiting import wait_until
 
 
 class Clock:
@@ -36,6 +45,59 @@ def test_networks_are_asked_for_once_in_five_seconds() -> None:
     clock.now = 5.1
     assert client.list("networks", id=networks)[0]["name"] == "new"
     assert fake.faults.count("GET networks") == 3
+
+
+class Slow(ForwardingClient):
+    """Holds lists until it is told to go on. ``fails``: number of lists that fail."""
+
+    def __init__(self, fake: FakeNeutron, fails: int = 0) -> None:
+        super().__init__(fake)
+        self.fails = fails
+        self.asked: list[Any] = []
+        self.goes_on = threading.Event()
+
+    def list(self, kind: str, *, token: str | None = None, **filters: object) -> Sequence[Resource]:
+        self.asked.append(filters["id"])
+        number = len(self.asked)
+        assert self.goes_on.wait(10)
+        if number <= self.fails:
+            raise Unavailable("away")
+        return super().list(kind, token=token, **filters)
+
+
+@pytest.mark.parametrize(("fails", "most"), [(0, 2), (1, 6)])
+def test_threads_that_need_a_resource_at_the_same_time_share_one_request(fails: int, most: int) -> None:
+    fake = FakeNeutron()
+    first, second = (fake.make_network(str(n), v4=f"10.{n}.0.0/24") for n in range(2))
+    slow = Slow(fake, fails)
+    client = CachedClient(slow, extensions_s=600, clock=Clock())
+    with ThreadPoolExecutor(8) as pool:
+        results = [pool.submit(client.list, "networks", id=[first])]
+        wait_until(lambda: len(slow.asked) == 1, "the first list to be sent")
+        results += [pool.submit(client.list, "networks", id=[first, second])]
+        wait_until(lambda: len(slow.asked) == 2, "the other network to be requested")
+        results += [pool.submit(client.list, "networks", id=[first]) for _ in range(3)]
+        slow.goes_on.set()
+        found = [each.result() for each in results if not each.exception()]
+    assert slow.asked[:2] == [[first], [second]]
+    assert len(found) == 5 - fails
+    assert all(each[0]["id"] == first for each in found)
+    assert len(slow.asked) <= most
+    assert [each["id"] for each in client.list("networks", id=[first, second])] == [first, second]
+
+
+def test_a_thread_that_waits_for_another_one_heeds_its_deadline() -> None:
+    fake = FakeNeutron()
+    network = fake.make_network()
+    slow = Slow(fake)
+    client = CachedClient(slow, extensions_s=600, clock=Clock())
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(client.list, "networks", id=[network])
+        wait_until(lambda: len(slow.asked) == 1, "the first list to be sent")
+        with pytest.raises(ClientGone), deadline.running(Deadline(None, lambda: True)):
+            client.list("networks", id=[network])
+        slow.goes_on.set()
+        assert first.result()[0]["id"] == network
 
 
 def test_what_one_user_sees_is_not_shown_to_another() -> None:
