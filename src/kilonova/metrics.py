@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
 from prometheus_client.core import GaugeMetricFamily
@@ -14,12 +15,15 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from kilonova.conductor.workflow_engine.events import Phase, WorkflowEvent
+from kilonova.db.shared_tasks import Finished
 from kilonova.db.workflows import Count, state_of
 from kilonova.errors import KilonovaError
 from kilonova.records import dataclass
 
 #: Lifetime of cached database counts, in seconds.
 KEPT_S = 5.0
+#: Limit of the number of rules that have a counter of their own; a trait or a resource class makes a rule, too.
+MOST_RULES = 200
 _STEP_S = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3600.0)
 _DECISION_S = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 _OUTCOMES: Mapping[Phase, str] = {
@@ -40,7 +44,8 @@ class Sources:
     ``waiting_writes``: queued jobs of the database writer. ``waiting_work``: queue → number of queued tasks.
     ``odd_guests``: kind of stray → number of guests, from the database. ``stray_ports``: kind → number of stray ports
     at their last count, from the database; empty before the first count.
-    ``parked``: number of workflows that wait for the reply of an agent.
+    ``parked``: number of workflows that wait for the reply of an agent. ``capacity_counts``: name → last count of free
+    resources (``capacity``, ``stranded resources``, ``n-plus-one``), from the database; absent before the first one.
     """
 
     under_way: Callable[[], tuple[datetime, Sequence[Count]]]
@@ -49,6 +54,7 @@ class Sources:
     parked: Callable[[], int]
     odd_guests: Callable[[], Mapping[str, int]]
     stray_ports: Callable[[], Mapping[str, int]]
+    capacity_counts: Callable[[], Mapping[str, Finished]] = dict
 
 
 class Metrics:
@@ -88,6 +94,13 @@ class Metrics:
         self._decided = Counter(
             "kilonova_servers_decided", "Servers for which a host was chosen or not found.", registry=self._registry
         )
+        self._removed = Counter(
+            "kilonova_hosts_removed",
+            "Hosts that a rule removed, in the first decision of each request.",
+            ["rule"],
+            registry=self._registry,
+        )
+        self._rules: set[str] = set()
         self._claims_lost = Counter(
             "kilonova_claims_lost",
             "Claims that lost a race, after which a host was chosen again.",
@@ -123,6 +136,13 @@ class Metrics:
         self._decisions.observe(seconds)
         self._decided.inc(servers)
 
+    def hosts_removed(self, removed: Mapping[str, int]) -> None:
+        """Count the hosts that each rule removed in a decision. Rules beyond the first ``MOST_RULES`` are ``other``."""
+        for rule, hosts in removed.items():
+            if rule not in self._rules and len(self._rules) < MOST_RULES:
+                self._rules.add(rule)
+            self._removed.labels(rule if rule in self._rules else "other").inc(hosts)
+
     def notification_sent(self) -> None:
         """Count a notification that was sent."""
         self._notifications.inc()
@@ -151,6 +171,7 @@ class _UnderWay(Collector):
         self._counted: tuple[datetime, Sequence[Count]] | None = None
         self._odd: Mapping[str, int] = {}
         self._ports: Mapping[str, int] = {}
+        self._free: Mapping[str, Finished] = {}
         self._until = float("-inf")
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
@@ -162,6 +183,7 @@ class _UnderWay(Collector):
             yield from _families(*counted)
             yield _odd_guests(self._odd)
             yield _stray_ports(self._ports)
+            yield from _capacity_families(counted[0], self._free)
         parked = GaugeMetricFamily(
             "kilonova_workflows_waiting_for_agents", "Workflows of this process that wait for the reply of an agent."
         )
@@ -181,6 +203,7 @@ class _UnderWay(Collector):
                     self._counted = self._sources.under_way()
                     self._odd = self._sources.odd_guests()
                     self._ports = self._sources.stray_ports()
+                    self._free = self._sources.capacity_counts()
                 except KilonovaError:
                     self._counted = None
                 self._until = self._clock() + KEPT_S
@@ -221,6 +244,41 @@ def _stray_ports(counted: Mapping[str, int]) -> GaugeMetricFamily:
         "Ports without a server, and interfaces of servers without a port, at their last count in the whole cloud.",
         counted,
     )
+
+
+def _capacity_families(now: datetime, counts: Mapping[str, Finished]) -> Iterable[GaugeMetricFamily]:
+    ages = GaugeMetricFamily(
+        "kilonova_capacity_count_age_seconds", "Time since the last count of free resources.", labels=["count"]
+    )
+    for name, last in counts.items():
+        ages.add_metric((name,), max(0.0, (now - last.at).total_seconds()))
+    yield ages
+    fits = GaugeMetricFamily(
+        "kilonova_capacity_servers", "More servers of a flavor that fit, each flavor alone.", labels=["flavor"]
+    )
+    for flavor, servers in _result(counts, "capacity").items():
+        fits.add_metric((flavor,), servers)
+    yield fits
+    shares = GaugeMetricFamily(
+        "kilonova_stranded_share", "Part of the capacity that no flavor can use any more.", labels=["resource_class"]
+    )
+    for name, share in _result(counts, "stranded resources").items():
+        shares.add_metric((name,), share)
+    yield shares
+    losses = _result(counts, "n-plus-one")
+    survives = GaugeMetricFamily(
+        "kilonova_any_host_can_be_lost", "1 if the servers of any one host fit elsewhere, else 0; absent if unknown."
+    )
+    failing = GaugeMetricFamily("kilonova_hosts_that_cannot_be_lost", "Hosts whose servers do not fit elsewhere.")
+    if losses and (losses["complete"] or losses["failing"]):
+        survives.add_metric((), 0 if losses["failing"] else 1)
+        failing.add_metric((), losses["failing"])
+    yield survives
+    yield failing
+
+
+def _result(counts: Mapping[str, Finished], name: str) -> Mapping[str, Any]:
+    return counts[name].result if name in counts else {}
 
 
 def _by_reason(name: str, text: str, counted: Mapping[str, int]) -> GaugeMetricFamily:

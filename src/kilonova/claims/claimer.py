@@ -439,6 +439,7 @@ class Claimer:
     def _record(self, request_id: str, plan: _Plan, count: int) -> None:
         """Store the first ``count`` decisions of a plan in the decision log."""
         assert plan.hosts is not None
+        self._observers.removed(plan.decisions[0][1].rejected)
         inputs = None if plan.inputs is None else self._log.encoded(plan.inputs)
         self._log.record(
             request_id=request_id,

@@ -33,6 +33,18 @@ class OperatorSettings:
     )
     jobs_kept: Annotated[int, Option("Number of finished jobs that are kept with their results.", min=0)] = 200
     jobs_kept_days: Annotated[int, Option("Days for which finished jobs are kept with their results.", min=1)] = 7
+    capacity_metrics_interval_s: Annotated[
+        float,
+        Option(
+            "Seconds between two counts of free resources for metrics; 0: none.",
+            name="capacity_metrics_interval",
+            min=0.0,
+        ),
+    ] = 0.0
+    capacity_metrics_budget_s: Annotated[
+        float,
+        Option("Seconds after which each of these counts ends.", name="capacity_metrics_budget", min=0.1, max=3600.0),
+    ] = 10.0
     max_change_streams: Annotated[
         int, Option("Limit of clients of the change feed of each control process.", min=0, max=10_000)
     ] = 100

@@ -20,6 +20,7 @@ from kilonova.api.policy import Policy
 from kilonova.api.read_only import ReadOnlySwitch
 from kilonova.api.replica import Replica
 from kilonova.change_feed.feed import ChangeFeed
+from kilonova.claims.capacity_counts import CapacityCounts
 from kilonova.claims.checkpointer import Checkpointer
 from kilonova.claims.claimer import Claimer
 from kilonova.cli.wiring.agent_settings import image_cache_of, power_reporting_of
@@ -63,6 +64,7 @@ from kilonova.periodic import PeriodicTasks
 from kilonova.process_parts import ProcessParts
 from kilonova.records import dataclass
 from kilonova.scenario.model import Scenario
+from kilonova.scheduler.devices.pci_request import read_aliases
 from kilonova.server.server import Server
 
 LOG = logging.getLogger(__name__)
@@ -200,6 +202,18 @@ def _start_periodic_tasks(settings: Settings, core: Core, parts: ProcessParts, i
     if conductor.runner.services.network_client is not None:
         interval_s, may_act = settings.neutron.stray_port_count_interval_s, lambda: conductor.runner.may_act
         parts.start(StrayPortCounts(conductor.operations.stray_ports, conductor.owner, interval_s, may_act))
+    parts.start(
+        CapacityCounts(
+            database,
+            core.mirror,
+            core.rules.engine,
+            read_aliases(settings.scheduler.pci_alias),
+            conductor.owner,
+            kept.capacity_metrics_interval_s,
+            kept.capacity_metrics_budget_s,
+            lambda: conductor.runner.may_act,
+        )
+    )
     parts.start(Purger(database, kept.purge_deleted_after_days))
     parts.start(Checkpointer(database, kept.checkpoints_kept if kept.decision_retention else 0))
     bus, agents, owner = core.bus, core.agents, conductor.owner

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 import kilonova
+from kilonova.claims.capacity_counts import last_counts
 from kilonova.claims.claimer import PIECE, Claimer
 from kilonova.claims.decision_log import DecisionLog
 from kilonova.cli.wiring.driver_host import agent_of_driver, is_simulated
@@ -43,6 +44,7 @@ from kilonova.config.settings import Settings
 from kilonova.db import stray_guests, workflows
 from kilonova.db.database import Database
 from kilonova.db.host_agents import Process
+from kilonova.db.shared_tasks import Finished
 from kilonova.db.workflows import Count
 from kilonova.errors import ConfigurationError
 from kilonova.identifiers import new_uuid
@@ -351,6 +353,7 @@ def _watch(metrics: Metrics, database: Database, counted: Database, bus: Conduct
             lambda: conductor.runner.waits_for_agents,
             lambda: _odd_guests(counted),
             lambda: _stray_ports(conductor),
+            lambda: _capacity_counts(counted),
         )
     )
 
@@ -404,6 +407,11 @@ def _odd_guests(database: Database) -> Mapping[str, int]:
     with database.read() as connection:
         counted = stray_guests.counts(connection)
     return {oddity.value: counted.get(oddity, 0) for oddity in StrayKind}
+
+
+def _capacity_counts(database: Database) -> Mapping[str, Finished]:
+    with database.read() as connection:
+        return last_counts(connection)
 
 
 def _stray_ports(conductor: Conductor) -> Mapping[str, int]:

@@ -3,7 +3,7 @@
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -49,10 +49,10 @@ class Notifying:
 
     def claim_observers(self, metrics: Metrics) -> ClaimObservers:
         """Return the observers of scheduling decisions."""
-        counted = metrics.decided, metrics.claim_lost
+        counted = ClaimObservers(metrics.decided, metrics.claim_lost, removed=metrics.hosts_removed)
         if self.dispatcher is None:
-            return ClaimObservers(*counted)
-        return ClaimObservers(*counted, self.announcer.sought, self.announcer.found)
+            return counted
+        return replace(counted, sought=self.announcer.sought, found=self.announcer.found)
 
     def close(self) -> None:
         """Send queued notifications and stop."""
