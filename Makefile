@@ -63,13 +63,16 @@ lock: setup ## write the hashes of the packages in the lock files of .venv and .
 	@exec $(PYTHON) tools/lock_hashes.py
 
 ##@ Before a release
-.PHONY: fuzz properties races soak attack guests-whole
+.PHONY: fuzz properties plans races soak attack guests-whole
 .PHONY: crash-matrix away-matrix away-sample crash-kills crash-sample guest-crashes faults fault-sample broker-faults restored
 fuzz: setup ## send 10,000 random requests to the routes, most of them invalid
 	@KILONOVA_WHOLE=1 KILONOVA_FUZZ_REQUESTS=10000 \
 		exec $(PYTHON) -m pytest $(PARALLEL) tests/fuzz tests/api/placement/test_family_fuzz.py $(ARGS)
 properties: setup ## test every property with many new random examples
 	@KILONOVA_WHOLE=1 HYPOTHESIS_PROFILE=new exec $(PYTHON) -m pytest $(PARALLEL) tests/properties $(ARGS)
+plans: setup ## plan capacity, drains and rebalancing of hundreds of random clouds, and carry the plans out
+	@KILONOVA_WHOLE=1 exec $(PYTHON) -m pytest $(PARALLEL) tests/properties/test_planning_*.py tests/properties/test_capacity.py \
+		tests/api/operator/test_capacity_of_random_clouds.py tests/api/operator/test_drain_of_random_clouds.py $(ARGS)
 races: setup ## run the concurrency tests with more rounds than in `make test`
 	@tools/test_servers.sh
 	@KILONOVA_WHOLE=1 exec $(PYTHON) -m pytest tests/concurrency $(ARGS)

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Levelling: moves that make hosts equally used, one after the other, each the best that the scheduler accepts.
 
-The *dispersion* of a resource class in a pool of hosts is the mean, weighted by capacity, of the squared distance
-between each host's usage share and that of the pool. It is 0 if all hosts have the same share. In terms of the usage u
-and the capacity c of the hosts, it differs from the sum of u²/c by constants: moves within a pool keep its usage.
+The *dispersion* of a resource class in a pool of hosts is the mean of the squared distance between each host's usage
+share and that of the whole pool. It is 0 if all hosts have the same share. Moves within a pool keep its share, so the
+effects of moves that share no host add up.
 
 Axes: H hosts, R the levelled resource classes, S servers.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +27,13 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 #: A move that gains less than this share of the first dispersion is not worth its cost.
 LEAST_GAIN = 0.001
+#: Least divisor of the dispersion of a class, as a share of the largest standard deviation of all classes.
+FLOOR = 0.25
 #: Number of servers that are examined for one move.
 _MOST_EXAMINED = 50
+#: Servers whose estimated gain is less than this share of the best gain so far are not examined.
+_HOPEFUL = 0.5
+_ROWS_TRIED = 3
 
 
 class Pools:
@@ -45,21 +51,75 @@ class Pools:
         capacity = hosts.capacity[:, self._columns].astype(np.float64)
         self._has = (capacity > 0) & (number >= 0)[:, np.newaxis]
         self._capacity = np.where(self._has, capacity, 1.0)
-        self._sum = np.maximum(np.where(self._has, capacity, 0.0).sum(axis=0), 1.0)
+        self._hosts = np.maximum(np.count_nonzero(self._has, axis=0), 1)
+        self._target = self._shares_of_pools()
+        self._counts = np.zeros((int(number.max(initial=-1)) + 1, len(self.classes)))
+        np.add.at(self._counts, number[number >= 0], self._has[number >= 0])
+        self._counts = np.maximum(self._counts, 1.0)
+        first = self.deviations()
+        least = FLOOR * first.max(initial=0.0)
+        self._divisors = np.maximum(first, least if least > 0 else 1.0)
 
     def _used(self) -> FloatArray:
         used = self._cloud.hosts.used[:, self._columns].astype(np.float64)
         return np.where(self._has, used, 0.0)
 
-    def dispersion(self) -> float:
-        """Return the dispersion of all pools, summed over the classes. Units: squared shares of capacity."""
-        used, total = self._used(), 0.0
+    def imbalance(self) -> float:
+        """Return the sum over the classes of the dispersion, divided by the standard deviation before all moves.
+
+        Before all moves, this is the sum of the standard deviations. It only falls if moves that gain are carried out,
+        in any order if they share no host.
+        """
+        return float((self.dispersions() / self._divisors).sum())
+
+    def deviations(self) -> FloatArray:
+        """Return the standard deviation of the shares of each class. Units: shares of capacity. Shapes: → (R,)."""
+        return np.asarray(np.sqrt(self._variances()))
+
+    def deviation_after(self, amounts: FloatArray, row: int) -> FloatArray:
+        """Return the sum of the standard deviations after a server has moved from a host to each host of its pool.
+
+        Shapes: ``amounts`` (R,) → (H,).
+        """
+        share = np.where(self._has, amounts / self._capacity, 0.0)
+        count, offset = self._counts[self.number[row]], self._offsets()[self.number[row]]
+        moved = (offset + (share - share[row]) / count) ** 2 - offset**2
+        fall = self.relief(amounts, np.array([row])) - self.burden(amounts)
+        later = self._variances() - fall - moved * count / self._hosts
+        return np.asarray(np.sqrt(np.maximum(later, 0.0)).sum(axis=1))
+
+    def _variances(self) -> FloatArray:
+        mean = (self._offsets() ** 2 * self._counts).sum(axis=0) / self._hosts
+        return np.asarray(np.maximum(self.dispersions() - mean, 0.0))
+
+    def _offsets(self) -> FloatArray:
+        """Return the mean distance of the hosts of each pool from the share of the pool. Shapes: → (pools, R)."""
+        distance = np.where(self._has, self._used() / self._capacity - self._target, 0.0)
+        sums = np.zeros(self._counts.shape)
+        np.add.at(sums, self.number[self.number >= 0], distance[self.number >= 0])
+        return sums / self._counts
+
+    def dispersions(self) -> FloatArray:
+        """Return the dispersion of each class. Units: squared shares of capacity. Shapes: → (R,)."""
+        distance = np.where(self._has, self._used() / self._capacity - self._target, 0.0)
+        return np.asarray((distance**2).sum(axis=0) / self._hosts)
+
+    def _shares_of_pools(self) -> FloatArray:
+        """Return the usage share of each host's pool. Shapes: → (H, R)."""
+        used, shares = self._used(), np.zeros(self._has.shape)
         for pool in range(int(self.number.max(initial=-1)) + 1):
             mine = self._has & (self.number == pool)[:, np.newaxis]
             amount, capacity = (np.where(mine, each, 0.0).sum(axis=0) for each in (used, self._capacity))
-            squares = np.where(mine, used**2 / self._capacity, 0.0).sum(axis=0)
-            total += float(((squares - amount**2 / np.maximum(capacity, 1.0)) / self._sum).sum())
-        return max(total, 0.0)
+            shares += mine * (amount / np.maximum(capacity, 1.0))
+        return shares
+
+    def slopes(self) -> FloatArray:
+        """Return by how much the imbalance rises per dispersion of each class. Shapes: → (R,)."""
+        return np.asarray(1.0 / self._divisors)
+
+    def gain(self, fall: FloatArray) -> FloatArray:
+        """Return how much the imbalance falls if the dispersions fall. Shapes: (N, R) → (N,)."""
+        return np.asarray((fall / self._divisors).sum(axis=-1))
 
     def amounts(self, server: PlannedServer) -> FloatArray:
         """Return what a server takes of the levelled classes. Shapes: → (R,)."""
@@ -69,16 +129,15 @@ class Pools:
         return np.array([given.get(name, 0) for name in self.classes], dtype=np.float64)
 
     def relief(self, amounts: FloatArray, rows: IntArray) -> FloatArray:
-        """Return by how much the dispersion falls if each host loses a server. Shapes: (N, R), (N,) → (N,)."""
-        used, capacity = self._used()[rows], self._capacity[rows]
-        gains = np.where(self._has[rows], (2 * used * amounts - amounts**2) / capacity, 0.0) / self._sum
-        return np.asarray(gains.sum(axis=1))
+        """Return by how much the dispersions fall if each host loses a server. Shapes: (N, R), (N,) → (N, R)."""
+        capacity = self._capacity[rows]
+        distance, share = self._used()[rows] / capacity - self._target[rows], amounts / capacity
+        return np.asarray(np.where(self._has[rows], 2 * distance * share - share**2, 0.0) / self._hosts)
 
     def burden(self, amounts: FloatArray) -> FloatArray:
-        """Return by how much the dispersion rises if each host gets a server. Shapes: (R,) → (H,)."""
-        used = self._used()
-        rises = np.where(self._has, (2 * used * amounts + amounts**2) / self._capacity, 0.0) / self._sum
-        return np.asarray(rises.sum(axis=1))
+        """Return by how much the dispersions rise if each host gets a server. Shapes: (R,) → (H, R)."""
+        distance, share = self._used() / self._capacity - self._target, amounts / self._capacity
+        return np.asarray(np.where(self._has, 2 * distance * share + share**2, 0.0) / self._hosts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,42 +174,49 @@ class Levelling:
 
     def moves(self, *, most: int | None, most_gib: float | None) -> Iterator[PlannedMove]:
         """Make the best moves on the cloud, one after the other, and yield them. Raises: RuleFailed."""
-        least, count, gib = LEAST_GAIN * self._pools.dispersion(), 0, 0.0
+        least, count, gib = LEAST_GAIN * float(self._pools.deviations().sum()), 0, 0.0
         while most is None or count < most:
             self._check()
-            found = self._best(least, None if most_gib is None else most_gib - gib)
+            left = None if most_gib is None else most_gib - gib
+            found = self._best(least, left) or self._best(least, left, by_imbalance=True)
             if found is None:
                 return
-            place, move = found
+            self._waits[found.place] = False
             try:
-                self._cloud.move(move.server, move.row)
+                self._cloud.move(found.move.server, found.move.row)
             except DoesNotFitError:
-                self._waits[place] = False
                 continue
-            self._waits[place] = False
-            count, gib = count + 1, gib + move.gib
-            yield move
+            count, gib = count + 1, gib + found.move.gib
+            yield found.move
 
-    def _best(self, least: float, gib: float | None) -> tuple[int, PlannedMove] | None:
-        """Return the place and the move of the server whose move gains most, or None if none gains enough."""
+    def _best(self, least: float, gib: float | None, *, by_imbalance: bool = False) -> "_Candidate | None":
+        """Return the move that gains most, or None if none gains enough.
+
+        The gain is the fall of the sum of the standard deviations, or ``by_imbalance`` that of the imbalance, which may
+        fall although the sum does not. Only moves that lower the imbalance count.
+        """
         if not len(self._movers):
             return None
+        deviations = self._pools.deviations()
+        slopes = self._pools.slopes() if by_imbalance else _slopes(deviations)
         relief = self._pools.relief(self._amounts[self._kind], self._rows)
         burdens = [self._pools.burden(amounts) for amounts in self._amounts]
-        bound = relief - self._least_burden(burdens)
-        bound[~self._waits] = -np.inf
-        best: tuple[float, float, int, PlannedMove] | None = None
-        order = np.argsort(-bound, kind="stable")[:_MOST_EXAMINED]
-        for place in order.tolist():
-            if bound[place] <= max(least, best[0] if best is not None else 0.0):
+        estimate = relief @ slopes - self._least_burden([burden @ slopes for burden in burdens])
+        estimate[~self._waits] = -np.inf
+        best: _Candidate | None = None
+        for place in np.argsort(-estimate, kind="stable")[:_MOST_EXAMINED].tolist():
+            if estimate[place] <= 0 or (best is not None and estimate[place] < _HOPEFUL * best.gain):
                 break
             mover = self._movers[place]
             if gib is not None and min(map(mover.server.copied_gib, mover.kinds)) > gib:
                 continue
-            found = self._judged(mover, float(relief[place]), burdens[mover.kind_of_amounts], gib)
-            if found is not None and found[0] > least and (best is None or found[0] > best[0]):
-                best = found[0], found[1].gib, place, found[1]
-        return None if best is None else (best[2], best[3])
+            falls = relief[place] - burdens[mover.kind_of_amounts]
+            lower = self._pools.gain(falls)
+            amounts, row = self._amounts[mover.kind_of_amounts], mover.server.row
+            gains = lower if by_imbalance else deviations.sum() - self._pools.deviation_after(amounts, row)
+            gains = np.where(lower > 0, gains, -np.inf)
+            best = self._better(place, gains, best, least, gib)
+        return best
 
     def _least_burden(self, burdens: Sequence[FloatArray]) -> FloatArray:
         """Return, for each mover, the least burden of any host in its pool. Shapes: → (S,)."""
@@ -160,20 +226,41 @@ class Levelling:
             np.minimum.at(least[kind], number[number >= 0], burden[number >= 0])
         return np.asarray(least[self._kind, number[self._rows]])
 
-    def _judged(
-        self, mover: Mover, relief: float, burden: FloatArray, gib: float | None
-    ) -> tuple[float, PlannedMove] | None:
-        """Return the best move of a server that the scheduler accepts, with its gain."""
+    def _better(
+        self, place: int, gains: FloatArray, best: "_Candidate | None", least: float, gib: float | None
+    ) -> "_Candidate | None":
+        """Return the best move of a server that the scheduler accepts if it gains more than ``best``, else ``best``.
+
+        Shapes: ``gains`` (H,).
+        """
+        mover = self._movers[place]
         server, number = mover.server, self._pools.number
+        most = max(least, 0.0 if best is None else best.gain)
+        if gains[number == number[server.row]].max(initial=-np.inf) <= most:
+            return best
         for kind in mover.kinds:
             if gib is not None and server.copied_gib(kind) > gib:
                 continue
             decision = self._destinations.decide(server, kind)
             if first_that_gives(decision, self._cloud.hosts, server.needs)[0] is None:
                 continue
-            rows = np.flatnonzero((decision.removed_by == SURVIVED) & (number == number[server.row]))
-            for row in rows[np.argsort(burden[rows], kind="stable")][:3].tolist():
+            rows = np.flatnonzero((decision.removed_by == SURVIVED) & (number == number[server.row]) & (gains > most))
+            for row in rows[np.argsort(-gains[rows], kind="stable")][:_ROWS_TRIED].tolist():
                 to = self._destinations.find(server, (kind,), to=self._cloud.hosts.hosts[row])
                 if to is not None and to.row == row:
-                    return relief - float(burden[row]), PlannedMove(server, server.row, row, kind)
-        return None
+                    return _Candidate(place, float(gains[row]), PlannedMove(server, server.row, row, kind))
+        return best
+
+
+def _slopes(deviations: FloatArray) -> FloatArray:
+    """Return by how much each standard deviation rises per dispersion; a deviation near 0 is treated as a small one."""
+    least = max(LEAST_GAIN * float(deviations.max(initial=0.0)), np.finfo(np.float64).tiny)
+    return np.asarray(0.5 / np.maximum(deviations, least))
+
+
+class _Candidate(NamedTuple):
+    """A possible move. ``place``: of its server among the movers."""
+
+    place: int
+    gain: float
+    move: PlannedMove

@@ -57,8 +57,8 @@ class RebalanceRequest:
 class Rebalanced:
     """A plan, with the value of the objective before and after it; less is better.
 
-    The value is the standard deviation of usage shares (SPREAD: the square root of the sum of the variances), the
-    number of hosts with servers (PACK), or the number of violations (MEND).
+    The value is the imbalance of usage shares (SPREAD, LEVEL; :meth:`Pools.imbalance`), the number of hosts with
+    servers (PACK), or the number of violations (MEND).
     """
 
     plan: Plan
@@ -98,7 +98,7 @@ def measure(cloud: Cloud, asked: RebalanceRequest) -> Callable[[], float]:
     if asked.objective is Objective.MEND:
         return lambda: float(len(_violations(cloud, asked)))
     pools = _pools(cloud, asked)
-    return lambda: pools.dispersion() ** 0.5
+    return pools.imbalance
 
 
 def _moves(

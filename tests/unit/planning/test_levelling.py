@@ -9,22 +9,27 @@ from kilonova.planning.plan import How
 SERVERS = (server("a", 0, 4), server("b", 0, 1), server("c", 1, 1), server("d", 2, 2))
 
 
-def test_the_dispersion_is_the_variance_of_shares_weighted_by_capacity() -> None:
+def test_deviations_are_those_of_the_shares_of_hosts() -> None:
     cloud = cloud_of([8, 4, 12], *SERVERS)
-    shares, weights = np.array([5 / 8, 1 / 4, 2 / 12]), np.array([8, 4, 12])
-    mean = np.average(shares, weights=weights)
-    expected = np.average((shares - mean) ** 2, weights=weights)
-    assert Pools(cloud, np.zeros(3, dtype=np.int64), ["VCPU", "NONE"]).dispersion() == pytest.approx(expected)
+    shares = np.array([5 / 8, 1 / 4, 2 / 12])
+    pools = Pools(cloud, np.zeros(3, dtype=np.int64), ["VCPU", "NONE"])
+    assert pools.deviations() == pytest.approx([shares.std()])
+    share_of_pool = 8 / 24
+    assert pools.dispersions() == pytest.approx([((shares - share_of_pool) ** 2).mean()])
+    assert pools.imbalance() == pytest.approx(float(pools.dispersions()[0] / shares.std()))
 
 
-def test_relief_and_burden_foresee_the_change_of_the_dispersion() -> None:
+@pytest.mark.parametrize("number", [[0, 0, 0], [0, 1, 0]])
+def test_changes_by_a_move_are_foreseen(number: list[int]) -> None:
     cloud = cloud_of([8, 4, 12], *SERVERS)
-    pools = Pools(cloud, np.zeros(3, dtype=np.int64), ["VCPU", "MEMORY_MB"])
+    pools = Pools(cloud, np.array(number), ["VCPU", "MEMORY_MB"])
     amounts = pools.amounts(SERVERS[0])
-    relief, burden = pools.relief(amounts[np.newaxis], np.array([0]))[0], pools.burden(amounts)[2]
-    before = pools.dispersion()
+    fall = pools.relief(amounts, np.array([0]))[0] - pools.burden(amounts)[2]
+    before, imbalance, later = pools.dispersions(), pools.imbalance(), pools.deviation_after(amounts, 0)[2]
     cloud.move(SERVERS[0], 2)
-    assert before - pools.dispersion() == pytest.approx(relief - burden, abs=1e-9)
+    assert before - pools.dispersions() == pytest.approx(fall, abs=1e-12)
+    assert imbalance - pools.imbalance() == pytest.approx(float(pools.gain(fall)), abs=1e-12)
+    assert pools.deviations().sum() == pytest.approx(later, abs=1e-9)
 
 
 def test_servers_stay_in_their_pool() -> None:

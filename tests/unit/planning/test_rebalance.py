@@ -22,7 +22,7 @@ def test_the_best_moves_come_first() -> None:
     cloud = cloud_of([8, 8], server("big", 0, 4), server("small", 0, 1), server("other", 0, 2))
     found = improved(cloud, Objective.LEVEL, resource="VCPU")
     assert places(found) == [("big", 0, 1)]
-    assert (found.before, found.after) == (pytest.approx(3.5 / 8), pytest.approx(0.5 / 8))
+    assert (found.before, found.after) == (pytest.approx(3.5 / 8), pytest.approx((0.5 / 8) ** 2 / (3.5 / 8)))
 
 
 def test_limits_of_moves_and_gib() -> None:

@@ -65,8 +65,8 @@ def rebalance(
 
 
 _VALUES = {
-    "spread": "deviation of usage shares",
-    "level": "deviation of usage shares",
+    "spread": "imbalance of usage shares",
+    "level": "imbalance of usage shares",
     "pack": "hosts with servers",
     "mend": "violations",
 }
