@@ -9,5 +9,6 @@ trap 'rm -f "$draft"' EXIT
 page() { .venv/bin/kilonova docs "${@:2}" >"$draft" && cat "$draft" >"docs/$1"; }
 
 page notifications.md notifications
+page operator-api.yaml operator-api
 page states.md states
 page states.svg states --format svg

@@ -352,6 +352,7 @@ OPERATOR: Mapping[str, Access] = {
     "operator GET /v1/jobs/{uuid}": anywhere(ADMIN, uuid=_UNKNOWN),
     "operator DELETE /v1/jobs/{uuid}": anywhere(ADMIN, uuid=_UNKNOWN),
     "operator GET /v1/metrics": anywhere(ADMIN),
+    "operator GET /v1/openapi.json": anywhere(ANY),
     "operator GET /v1/options": anywhere(ADMIN),
     "operator GET /v1/read-only": anywhere(ADMIN),
     "operator PUT /v1/read-only": anywhere(ADMIN, {"read_only": {"enabled": False}}),

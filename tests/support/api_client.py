@@ -11,6 +11,7 @@ from urllib.parse import unquote_to_bytes
 import orjson
 
 from kilonova.api.application import WsgiApp
+from support.operator_document import check_answer
 
 _ROOTS = {"compute": "/compute/v2.1", "placement": "/placement", "operator": "/operator/v1"}
 
@@ -106,7 +107,10 @@ class Client:
         # the last header of a name wins
         named = {name.upper().replace("-", "_"): value for name, value in given.items()}
         kept = {name: value for name, value in named.items() if value}
-        return send(self.app, method, f"{_ROOTS[self.api]}{path}", raw, kept)
+        answer = send(self.app, method, f"{_ROOTS[self.api]}{path}", raw, kept)
+        if self.api == "operator":
+            check_answer(method, f"/v1{path}", answer.status, answer.headers.get("content-type", ""), answer.raw)
+        return answer
 
     def get(self, path: str, **headers: str) -> Answer:
         return self.send("GET", path, **headers)

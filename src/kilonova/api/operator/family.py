@@ -2,7 +2,10 @@
 """Operator API: its routes and rules. It has a single version, JSON bodies, and faults in Nova's format."""
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
+
+import orjson
 
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
@@ -27,6 +30,9 @@ from kilonova.api.operator import (
     unread,
     workflows,
 )
+from kilonova.api.operator.openapi import document
+from kilonova.api.operator.schemas.parameters import NO_QUERY
+from kilonova.api.policy import ANYONE, rule
 
 VERSION = Version(1, 0)
 RESOURCES = (
@@ -48,7 +54,10 @@ RESOURCES = (
     unread,
     workflows,
 )
-RULES = tuple(rule for resource in (*RESOURCES, rebalance_job) for rule in resource.RULES)
+RULES = (
+    *(each for resource in (*RESOURCES, rebalance_job) for each in resource.RULES),
+    rule("kilonova:openapi:show", ANYONE, "Show the OpenAPI document", ("GET", "/operator/v1/openapi.json")),
+)
 
 
 def _show_versions(ctx: Context, request: Request) -> Reply:
@@ -58,9 +67,22 @@ def _show_versions(ctx: Context, request: Request) -> Reply:
     return Reply(200, {"versions": [{"id": "v1.0", "status": "CURRENT", "links": links}]})
 
 
+def _show_document(ctx: Context, request: Request) -> Reply:
+    """GET /v1/openapi.json.  The description of this API, as an OpenAPI document."""
+    del request
+    ctx.authorize("kilonova:openapi:show")
+    return Reply(200, _document())
+
+
+@cache
+def _document() -> bytes:
+    return orjson.dumps(document(_ROUTES, RULES))
+
+
 _ROUTES: Routes = {
     "/": {"GET": Endpoint(_show_versions)},
     "/v1": {"GET": Endpoint(_show_versions)},
+    "/v1/openapi.json": {"GET": Endpoint(_show_document, query=NO_QUERY)},
     **{template: endpoints for resource in RESOURCES for template, endpoints in resource.ROUTES.items()},
 }
 

@@ -35,3 +35,11 @@ def notifications() -> None:
     from kilonova.cli.pages import notifications  # noqa: PLC0415 - start-up time
 
     print(notifications.markdown(), end="")
+
+
+@app.command()
+def operator_api() -> None:
+    """Print the OpenAPI document of the operator API, as YAML."""
+    from kilonova.cli.pages import operator_api  # noqa: PLC0415 - start-up time
+
+    print(operator_api.yaml_text(), end="")
