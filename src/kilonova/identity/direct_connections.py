@@ -44,11 +44,7 @@ class DirectConnections(requests.Session):
             if pool is not None:
                 path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
                 answer = _answer(pool, method, path, kwargs)
-                response = requests.Response()
-                response.status_code, response.reason, response.url = answer.status, answer.reason or "", url
-                response.headers.update(answer.headers)
-                response._content = answer.data  # noqa: SLF001 - the only way to give a response its content
-                return response
+                return _response(method, url, answer)
         return super().request(method, url, *args, **kwargs)
 
     def _pool(self, scheme: str, netloc: str, verify: bool | str, cert: Any) -> HTTPConnectionPool | None:
@@ -98,6 +94,18 @@ def _answer(pool: HTTPConnectionPool, method: str, path: str, given: Mapping[str
         )
     except (errors.HTTPError, OSError) as error:
         raise _exception_for(error) from error
+
+
+def _response(method: str, url: str, answer: BaseHTTPResponse) -> requests.Response:
+    """Return a response as keystoneauth reads it: also for its log, and to follow redirects."""
+    response = requests.Response()
+    response.status_code, response.reason, response.url = answer.status, answer.reason or "", url
+    response.headers.update(answer.headers)
+    response.encoding = requests.utils.get_encoding_from_headers(response.headers)
+    response.request = requests.PreparedRequest()
+    response.request.method, response.request.url = method, url
+    response._content = answer.data  # noqa: SLF001 - the only way to give a response its content
+    return response
 
 
 def _exception_for(error: Exception) -> requests.RequestException:

@@ -3,6 +3,7 @@
 
 import gzip
 import json
+import logging
 import os
 import socket
 import ssl
@@ -14,6 +15,8 @@ from typing import Any
 
 import pytest
 import requests
+from keystoneauth1.session import Session
+from keystoneauth1.token_endpoint import Token
 
 from kilonova.identity.direct_connections import DirectConnections
 from support.certificates import Authority
@@ -49,6 +52,28 @@ def test_a_request_and_its_response(served: Serving) -> None:
     assert len({each["REMOTE_PORT"] for each in served.app.seen}) == 1, "the connection is kept"
     assert session.request("GET", f"http://127.0.0.1:{served.port}/none", **PLAIN).content == b""
     assert len(session.request("GET", f"http://127.0.0.1:{served.port}/big/300000", **PLAIN).content) == 300_000
+
+
+@pytest.mark.parametrize("level", [logging.DEBUG, logging.WARNING])
+def test_a_session_of_keystoneauth_logs_requests_and_follows_redirects(
+    caplog: pytest.LogCaptureFixture, level: int
+) -> None:
+    caplog.set_level(level)
+
+    def answer(environ: Any, start_response: Callable[..., Any]) -> list[bytes]:
+        headers = [("X-Openstack-Request-Id", "req-theirs"), ("Content-Type", "application/json")]
+        if environ["PATH_INFO"] == "/v3":
+            start_response("200 OK", headers)
+            return [b'{"a": "\xc3\xa9"}']
+        start_response("302 Found", [*headers, ("Location", f"http://127.0.0.1:{environ['SERVER_PORT']}/v3")])
+        return []
+
+    with serving(answer) as served:
+        session = Session(auth=Token(f"http://127.0.0.1:{served.port}", "t"), timeout=5, session=connections())
+        for _ in range(2):
+            found = session.get(f"http://127.0.0.1:{served.port}/")
+            assert (found.json(), found.text, found.status_code) == ({"a": "é"}, '{"a": "é"}', 200)
+    assert ("req-theirs" in caplog.text) == (level == logging.DEBUG)
 
 
 def answering(*headers: tuple[str, str], status: str = "200 OK", body: bytes = b"") -> Callable[..., Any]:
