@@ -10,6 +10,7 @@ PARALLEL := -n logical --maxprocesses 8
 TESTS := $(if $(ARGS),env KILONOVA_ONCE=1) tools/in_memory.sh tools/run_tests.sh
 # Programs that fork and kill processes; numeric libraries must not start threads in them.
 CRASH := PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 exec $(PYTHON) -m
+IN_MEMORY := $(subst exec,exec tools/in_memory.sh,$(CRASH))
 # Installs the requirements of a libvirt host if ARGS selects that hypervisor.
 HYPERVISOR = $(if $(findstring --hypervisor libvirt,$(subst =, ,$(strip $(ARGS)))),tools/hypervisor.sh &&)
 # Installs Neutron if ARGS asks for networks; for networks of real guests also Open vSwitch and OVN, and builds their image.
@@ -85,9 +86,9 @@ attack: setup ## attack a private cloud on SQLite and PostgreSQL and measure ano
 guests-whole: ## run the tests with real guests, also those that `make guests` leaves out
 	@KILONOVA_WHOLE=1 exec $(MAKE) -s guests
 crash-matrix: setup ## kill every workflow at every point of every step and check its recovery; ARGS='--only resize': one workflow
-	@$(CRASH) crash.matrix $(ARGS)
+	@$(IN_MEMORY) crash.matrix $(ARGS)
 away-matrix: setup ## lose the host of every step of every workflow, and check the state when it is back; ARGS='--only shelve'
-	@$(CRASH) crash.away $(ARGS)
+	@$(IN_MEMORY) crash.away $(ARGS)
 away-sample: setup ## run a fixed sample of away-matrix
 	@exec $(MAKE) -s away-matrix ARGS='--sample 60 --seed 5'
 crash-kills: setup ## kill a cloud under load 1,000 times at random; ARGS='--seed 7': with this seed

@@ -27,7 +27,7 @@ from typing import Any
 from crash import cloud
 from crash.absent_host import AbsentHostBus, Lost, Manner
 from crash.courses import Course, Seen, courses
-from crash.matrix import Ground, record
+from crash.ground import Ground, record
 from crash.points import Moment, note_sending
 from crash.processes import in_child
 from crash.warm_up import warm_up

@@ -2,7 +2,7 @@
 """Courses (variants of execution) of all registered workflows, and the points at which they are killed."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,20 +51,24 @@ class Course:
     def undisturbed(self) -> "Course":
         return Course(self.kind, self.starter)
 
-    def watch(self, kill_at: Point | None = None) -> Watch:
+    def watch(self, kill_at: Point | None = None, stop_at: Container[Point] = ()) -> Watch:
         breaks = (self.kind, self.breaks) if self.breaks else None
         during = (self.kind, self.interrupted) if self.interrupted else None
         fault = None if self.fault is None else (self.kind, self.faulty, self.in_undo, self.fault)
-        return Watch(kill_at, breaks=breaks, refused=self.refused, interrupt_at=during, fault=fault)
+        return Watch(kill_at, breaks=breaks, refused=self.refused, interrupt_at=during, fault=fault, stop_at=stop_at)
 
 
 @dataclass(frozen=True)
 class Seen:
-    """Record of a course without a kill: the points passed, and the states before and after it."""
+    """Record of a course without a kill: the points passed, and the states before and after it.
+
+    ``stopped_at``: points at which it stopped, in the order in which its folder was copied.
+    """
 
     points: tuple[Point, ...]
     before: Any
     after: Any
+    stopped_at: tuple[Point, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -157,19 +161,21 @@ _DESTROYING = {"delete", "shelve-offload"}
 _NOT_INTERRUPTED = {"batch", "cache-images", "delete"}
 
 
-def cases_of(seen: Mapping[Course, Seen]) -> list[Case]:
-    """Return the kill points of each course, without those that its undisturbed course passes too."""
-    cases = []
-    for course, whole in seen.items():
-        if course.breaks in _PASSED_OVER:
-            continue
-        known = set() if course == course.undisturbed else set(seen[course.undisturbed].points)
-        points = [point for point in dict.fromkeys(whole.points) if point not in known and point.nth < _MOST_OFTEN]
+@dataclass(frozen=True)
+class KillPoints:
+    """Points of a course that are killed. ``known``: points of its undisturbed course, where that one is killed."""
+
+    course: Course
+    known: frozenset[Point] = frozenset()
+
+    def __contains__(self, point: Point) -> bool:
+        return point not in self.known and point.nth < _MOST_OFTEN and self.course.breaks not in _PASSED_OVER
+
+    def of(self, points: Sequence[Point]) -> list[Point]:
+        """Return those of the points that a run has passed."""
         # a kill before the request is stored leaves nothing that repairs the state
-        if course.starts.outside is not None:
-            points = [point for point in points if point != whole.points[0]]
-        cases += [Case(course, point) for point in points]
-    return cases
+        killed = points[1:] if self.course.starts.outside is not None else points
+        return [point for point in killed if point in self]
 
 
 #: Maximum number of occurrences of one point that are killed.

@@ -6,13 +6,13 @@ A watch counts the points that a process passes; instrumented bus and database c
 
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from crash.processes import die
+from crash.processes import die, stop
 from kilonova.claims.commit import Bundle
 from kilonova.compute.virt.fake.guests import GuestFile
 from kilonova.conductor.workflow_engine.events import Phase
@@ -75,6 +75,8 @@ class InjectedError(Exception):
 class Watch:
     """Counts points and kills the process. ``kill_at``: point of the kill; ``kill_after``: number of points before it.
 
+    ``stop_at``: points at which the process stops, so that its parent copies what a kill there would leave;
+    ``stopped_at``: those that were reached.
     ``breaks``: (kind, step) that always fails; ``refused``: it fails before the host's work instead of after it.
     ``interrupt_at``: (kind, step) during which ``interrupt`` is called once. ``fault``: kind, step and direction whose
     first call to the network service has a fault, and the fault.
@@ -87,8 +89,10 @@ class Watch:
     interrupt_at: tuple[str, str] | None = None
     interrupt: Callable[[], None] | None = None
     fault: tuple[str, str, bool, Fault] | None = None
+    stop_at: Container[Point] = ()
     armed: bool = True
     passed: list[Point] = field(default_factory=list)
+    stopped_at: list[Point] = field(default_factory=list)
     database: "WatchedDatabase | None" = None
     folder: Path = Path()
 
@@ -97,7 +101,7 @@ class Watch:
         self._counts: Counter[Point] = Counter()
 
     def __call__(self, kind: str, step: str, undoing: bool, moment: Moment) -> None:
-        """Record that a point is passed; die if it is the kill point."""
+        """Record that a point is passed; die or stop if it is the point for it."""
         if not self.armed:
             return
         with self._lock:
@@ -105,6 +109,9 @@ class Watch:
             point = point._replace(nth=self._counts[point])
             self._counts[point._replace(nth=0)] += 1
             self.passed.append(point)
+            if point in self.stop_at:
+                self.stopped_at.append(point)
+                stop()
         if point == self.kill_at or len(self.passed) == self.kill_after:
             die()
 

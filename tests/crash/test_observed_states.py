@@ -11,7 +11,7 @@ import pytest
 
 from crash import matrix
 from crash.courses import Course, courses
-from crash.matrix import Ground
+from crash.ground import Ground, run
 from crash.observed_states import ObservedStates, differences, observed, watch
 from crash.processes import in_child
 from crash.warm_up import warm_up
@@ -40,7 +40,7 @@ def _observe(numbered: tuple[int, Course]) -> tuple[Course, ObservedStates]:
     place = ground.copy(course, f"observed-{number}")
     try:
         watch(place)
-        ended = in_child(lambda: matrix._run(place, course, None), at_most_s=60.0)
+        ended = in_child(lambda: run(place, course), at_most_s=60.0)
         assert not ended.error, f"{course}: {ended.error}"
         return course, observed(place)
     finally:
