@@ -136,12 +136,15 @@ class Run(Generic[F_co]):
     """One workflow at one of its steps. ``memo``: data that this process caches for the workflow; not journalled.
 
     ``repeated``: the present attempt at the step may have run before, in this process or in another one.
+    ``taken_over``: another process began this workflow, and this one has not waited for events yet. So events may have
+    been lost.
     """
 
     row: WorkflowRow
     facts: F_co
     memo: Any = None
     repeated: bool = False
+    taken_over: bool = False
 
     @property
     def instance_uuid(self) -> str:

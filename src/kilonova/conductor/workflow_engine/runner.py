@@ -9,6 +9,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -148,6 +149,8 @@ class Runner:
             run = None if row.waiting or row.stuck else self._stepper.remember(row, (memos or {}).get(row.uuid))
             if run is None:
                 continue
+            if resumed:
+                self._runs.replace(replace(run, taken_over=True))
             if row.reservation_id and not row.undoing and row.attempt == 0:
                 of_request[row.kind, row.reservation_id].append(run)
             else:

@@ -46,8 +46,8 @@ class Runs:
             return None
         with self._lock:
             known = self._runs.get(row.uuid)
-            if known is not None and memo is None:
-                run = replace(run, memo=known.memo)
+            if known is not None and (memo is None or known.taken_over):
+                run = replace(run, memo=known.memo if memo is None else memo, taken_over=known.taken_over)
             if known is None or known.row.version <= row.version:
                 self._runs[row.uuid] = run
         return run

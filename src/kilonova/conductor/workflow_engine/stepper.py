@@ -286,6 +286,8 @@ class Stepper:
                 if self._runs.replace(again):
                     self.submit(run, partial(self._runs.post, run.row.uuid, partial(self.advance, again)))
             case AwaitEvents():
+                if run.taken_over:
+                    self._runs.replace(replace(run, taken_over=False))
                 self._event_waits.add(run, effect.until)
             case Gone():
                 self._end_quietly(run)

@@ -332,7 +332,8 @@ def _is_held(facts: Plugging) -> bool:
 def _await_plugged(services: Services, run: Run[Any], *, is_fatal: bool) -> Effect:
     """Wait for the events of all awaited ports, then mark the ports as active.
 
-    An event may be lost, so the ports are looked up before the wait counts as failed.
+    An event may be lost, so the ports are looked up before the wait counts as failed. A process that has taken
+    the workflow over also looks them up at once, since events are lost while no process can receive them.
     """
     wait: PlugWait = run.facts.plugging
     with services.database.read() as connection:
@@ -345,11 +346,14 @@ def _await_plugged(services: Services, run: Run[Any], *, is_fatal: bool) -> Effe
     failed = [port for port in wait.ports if heard.get(port, COMPLETED) != COMPLETED]
     if run.interrupted is not None or (not failed and all(port in heard for port in wait.ports)):
         return Completed(write=_note_plugged(services, run, frozenset(heard)))
-    if not failed and wait.until is not None and services.database.clock.now() < wait.until:
-        return AwaitEvents(wait.until)
+    until = None if failed or wait.until is None or services.database.clock.now() >= wait.until else wait.until
+    if until is not None and not run.taken_over:
+        return AwaitEvents(until)
     server = read(services, run.instance_uuid, run.facts.host)
     info = ports.refresh(services.network, server.owner, server.info)
     inactive = [vif.port_id for vif in info if vif.port_id in wait.ports and not vif.active]
+    if inactive and until is not None:
+        return AwaitEvents(until)
     if inactive and is_fatal:
         why = f"Not plugged after {services.vif_plugging_timeout_s:g} s: {', '.join(inactive)}."
         return Failed(Failure(NOT_ALLOCATED, f"{NOT_ALLOCATED}\n{why}", run.facts.host, everywhere=True))

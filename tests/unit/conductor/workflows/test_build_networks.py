@@ -174,12 +174,12 @@ def test_a_delete_during_a_build_leaves_no_port(cell_of: NewCell) -> None:
 # --- plugged events ---------------------------------------------------------------------------------------------------
 
 
-def _waiting(cell_of: NewCell, **options: object) -> tuple[Cell, FakeNeutron, str]:
-    """Return a server that waits until its port is plugged."""
+def _waiting(cell_of: NewCell, count: int = 1, **options: object) -> tuple[Cell, FakeNeutron, str]:
+    """Return a server that waits until its ports are plugged. ``count``: of the ports."""
     neutron = FakeNeutron(plugs_at_once=False)
-    private = neutron.make_network()
+    private = [neutron.make_network(str(number)) for number in range(count)]
     cell = cell_of(host("node1"), neutron=neutron, **options)
-    (uuid,) = cell.boot(networks=networks(private))
+    (uuid,) = cell.boot(networks=networks(*private))
     cell.work_off()
     assert cell.instance(uuid).task_state is TaskState.SPAWNING
     return cell, neutron, uuid
@@ -226,6 +226,67 @@ def test_the_events_of_a_stopped_process_are_found_by_the_next(cell_of: NewCell)
     cell, neutron, uuid = _waiting(cell_of)
     neutron.plug(neutron.ports_of(uuid)[0]["id"])
     cell = cell.restart()
+    cell.work_off()
+    assert cell.instance(uuid).vm_state is VmState.ACTIVE
+    cell.database.close()
+
+
+def test_an_event_that_was_lost_with_a_process_is_made_up_for_by_the_next(cell_of: NewCell) -> None:
+    cell, neutron, uuid = _waiting(cell_of, count=2)
+    heard, lost = (port["id"] for port in neutron.ports_of(uuid))
+    neutron.plug(heard)
+    neutron.send_events = None
+    neutron.plug(lost)
+    cell = cell.restart()
+    cell.work_off()
+    assert cell.instance(uuid).vm_state is VmState.ACTIVE
+    assert [vif.active for vif in cell.interfaces(uuid)] == [True, True]
+    cell.database.close()
+
+
+def test_an_event_that_was_lost_before_the_wait_is_made_up_for(cell_of: NewCell) -> None:
+    neutron = FakeNeutron(plugs_at_once=False)
+    private = neutron.make_network()
+    cell = cell_of(host("node1"), neutron=neutron)
+    (uuid,) = cell.boot(networks=networks(private))
+    while not cell.interfaces(uuid):
+        cell.bus.step()
+    neutron.send_events = None
+    neutron.plug(neutron.ports_of(uuid)[0]["id"])
+    cell = cell.restart()
+    cell.work_off()
+    assert cell.instance(uuid).vm_state is VmState.ACTIVE
+    cell.database.close()
+
+
+def test_ports_are_looked_up_once_by_a_new_process(cell_of: NewCell) -> None:
+    cell, neutron, uuid = _waiting(cell_of, count=2)
+    one, other = (port["id"] for port in neutron.ports_of(uuid))
+    asked = len(neutron.faults.calls)
+    neutron.plug(one)
+    cell.work_off()
+    assert len(neutron.faults.calls) == asked, "the wait itself asks the network service nothing"
+    cell = cell.restart()
+    cell.work_off()
+    asked = len(neutron.faults.calls)
+    neutron.plug(one)
+    cell.work_off()
+    assert cell.instance(uuid).task_state is TaskState.SPAWNING
+    neutron.plug(other)
+    cell.work_off()
+    assert cell.instance(uuid).vm_state is VmState.ACTIVE
+    assert len(neutron.faults.calls) == asked
+    cell.database.close()
+
+
+def test_a_new_process_waits_while_the_network_service_is_away(cell_of: NewCell) -> None:
+    cell, neutron, uuid = _waiting(cell_of)
+    neutron.send_events = None
+    neutron.plug(neutron.ports_of(uuid)[0]["id"])
+    neutron.faults.plan("", Fault.LOST, times=20)
+    cell = cell.restart()
+    cell.work_off(rounds=12)
+    assert cell.instance(uuid).task_state is TaskState.SPAWNING
     cell.work_off()
     assert cell.instance(uuid).vm_state is VmState.ACTIVE
     cell.database.close()
