@@ -39,3 +39,8 @@ class DatabaseSettings:
             min=0.1,
         ),
     ] = 3.0
+
+    @property
+    def is_sqlite(self) -> bool:
+        """Whether the database is a file, which has only one control process."""
+        return self.connection.partition(":")[0].partition("+")[0] == "sqlite"

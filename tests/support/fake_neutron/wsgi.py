@@ -76,7 +76,7 @@ class NeutronOverHttp:
                 return 200, self._list(kind, environ["QUERY_STRING"], token)
             case "GET", resource_id if singular:
                 return 200, {singular: fake.show(kind, resource_id, token=token)}
-            case ("POST",) if singular:
+            case ("POST",) if singular and singular in body:
                 return _MADE, {singular: fake.create(kind, body[singular], token=token)}
             case "PUT", resource_id if singular:
                 values = body[singular]
@@ -87,7 +87,8 @@ class NeutronOverHttp:
             case method, *_:
                 query = f"?{environ['QUERY_STRING']}" if environ["QUERY_STRING"] else ""
                 found = fake.call(method, "/" + "/".join([kind, *rest]) + query, body or None, token=token)
-                return (200, found) if found else (_EMPTY, None)
+                made = method == "POST" and not rest  # several resources at once
+                return (_MADE if made else 200, found) if found else (_EMPTY, None)
         raise AssertionError
 
     def _list(self, kind: str, query: str, token: str | None) -> dict[str, Any]:

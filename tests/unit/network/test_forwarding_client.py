@@ -7,6 +7,7 @@ from kilonova.network.cached_client import CachedClient
 from kilonova.network.client import NetworkClient
 from kilonova.network.forwarding_client import ForwardingClient
 from kilonova.network.grouped_ports import GroupedPorts
+from kilonova.network.leased_client import LeasedClient
 from kilonova.network.limited_client import LimitedClient
 from support.fake_neutron import FakeNeutron
 
@@ -14,6 +15,7 @@ FRONTS: dict[str, Callable[[NetworkClient], NetworkClient]] = {
     "forwarding": ForwardingClient,
     "cached": lambda client: CachedClient(client, extensions_s=600),
     "grouped": GroupedPorts,
+    "leased": lambda client: LeasedClient(client, lambda: True),
     "limited": lambda client: LimitedClient(client, 1),
 }
 

@@ -56,6 +56,7 @@ from kilonova.identity.projects import AnyProject, Projects
 from kilonova.images.data import ImageStore
 from kilonova.images.proxied import FixedImageProxy, ImageProxy
 from kilonova.images.source import FixedImages, ImageSource
+from kilonova.lease import Lease
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.image import Image
 from kilonova.network.client import NetworkClient
@@ -119,8 +120,9 @@ def start_control_process(settings: Settings, parts: Parts | None = None) -> Con
     states = parts.host_states or host_states(settings)
     for sentence in ineffective_options(settings.conf, settings.scheduler):
         LOG.warning("%s", sentence)
-    network = parts.network or network_client(settings)
-    parts = replace(parts, rules=rules, image_session=session, network=network, host_states=states)
+    lease = parts.lease or Lease(timedelta(seconds=settings.conductor.lease_time_s))
+    network = parts.network or network_client(settings, lambda: settings.database.is_sqlite or lease.is_held)
+    parts = replace(parts, rules=rules, image_session=session, network=network, host_states=states, lease=lease)
     while True:
         try:
             return _start(settings, policy, parts)

@@ -47,6 +47,18 @@ def test_a_client_of_the_service_user(tmp_path: Path) -> None:
         assert other.create("ports", {"network_id": network})["binding:vif_type"] == "unbound"
 
 
+def test_a_process_that_may_not_act_changes_no_port(tmp_path: Path) -> None:
+    fake = FakeNeutron()
+    network = fake.make_network()
+    with serving(NeutronOverHttp(fake)) as server:
+        login = f"[neutron]\n{LOGIN}endpoint = http://127.0.0.1:{server.port}\n"
+        client = network_client(settings_with(tmp_path, login), lambda: False)
+        assert client is not None
+        with pytest.raises(Unavailable, match="lost its lease"):
+            client.create("ports", {"network_id": network, "device_id": "server"})
+        assert client.list("ports") == []
+
+
 def test_the_credentials_may_be_those_of_another_section(tmp_path: Path) -> None:
     user = "[service_user]\nauth_type = admin_token\nendpoint = http://127.0.0.1:1\ntoken = t\n"
     text = f"{user}[neutron]\nauth_section = service_user\nhttp_retries = 0\n"
