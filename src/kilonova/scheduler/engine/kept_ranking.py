@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from kilonova.scheduler.decision import SURVIVED, RankedHost
 from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.engine.kept_ratings import NotKeepable, Ratings, SharedRatings
-from kilonova.scheduler.engine.ranking import best
+from kilonova.scheduler.engine.ranking import best, best_places
 from kilonova.scheduler.engine.scale_part import ROUNDING, Part
 from kilonova.scheduler.host_table import FloatArray, HostTable, IntArray
 from kilonova.scheduler.rule import rule_name
@@ -129,9 +129,9 @@ class KeptRanking:
         """Compute the scales again, and raise the bound by what their changes can add to a score at most."""
         before = [part.scale for part in self._parts]
         rise = 0.0
-        seen = removed_by.data
+        seen, is_bounded = removed_by.data, self._bound[0] > -np.inf
         for part in self._parts:
-            rise += part.rescale(seen, lambda: np.flatnonzero(removed_by == SURVIVED))
+            rise += part.rescale(seen, lambda: np.flatnonzero(removed_by == SURVIVED), is_bounded=is_bounded)
         if rise:
             largest = sum(part.ratings.largest_factor for part in self._parts)
             self._bound = self._bound[0] + rise + ROUNDING * largest, -1
@@ -176,12 +176,12 @@ class KeptRanking:
         if not np.isfinite(scores).all():
             raise NotKeepable
         count = max(self._count, 2 * needed)
-        order = best(scores, min(count, len(rows)))
+        places = best_places(scores, count)
         self._bound = -np.inf, -1
         if len(rows) > count:
-            worst = int(order[-1])
-            self._bound = float(scores[worst]), int(rows[worst])
-        return np.sort(rows[order])
+            worst = float(scores[places].min())
+            self._bound = worst, int(rows[places[np.flatnonzero(scores[places] == worst)[-1]]])
+        return rows[places]
 
     def _hosts(
         self, hosts: HostTable, rows: list[int], scores: list[float], shares: list[list[float]]

@@ -60,11 +60,8 @@ def best(scores: FloatArray, count: int) -> IntArray:
             chosen[place] = top = int(left.argmax())
             left[top] = -np.inf
         return chosen
-    among = None if size < 4 * _SAMPLE else large(scores, count)
-    if among is not None:
-        return among[best(scores[among], count)]
-    threshold = np.partition(scores, size - count)[size - count]
-    return _from(scores, float(threshold), count)
+    places = best_places(scores, count)
+    return places[np.argsort(-scores[places], kind="stable")]
 
 
 def large(values: FloatArray, count: int) -> IntArray | None:
@@ -89,11 +86,19 @@ def large(values: FloatArray, count: int) -> IntArray | None:
     return np.flatnonzero(above)
 
 
-def _from(scores: FloatArray, threshold: float, count: int) -> IntArray:
-    """Return the indices of the ``count`` highest scores, best first. ``threshold``: the lowest of them."""
-    above = np.flatnonzero(scores > threshold)
-    equal = np.flatnonzero(scores == threshold)[: count - len(above)]
-    return np.concatenate([above[np.argsort(-scores[above], kind="stable")], equal])
+def best_places(scores: FloatArray, count: int) -> IntArray:
+    """Return the indices of the ``count`` highest scores in ascending order. Shapes: (N,) → (K,)."""
+    size = len(scores)
+    if count >= size:
+        return np.arange(size)
+    among = None if size < 4 * _SAMPLE else large(scores, count)
+    if among is not None:
+        return among if len(among) == count else among[best_places(scores[among], count)]
+    threshold = np.partition(scores, size - count)[size - count]
+    places = scores > threshold
+    equal = np.flatnonzero(scores == threshold)
+    places[equal[: count - int(np.count_nonzero(places))]] = True
+    return np.flatnonzero(places)
 
 
 class Scale(NamedTuple):

@@ -75,10 +75,10 @@ class Part:
         for end in self._ends:
             end.follow(rows, was, stays, is_rated)
 
-    def rescale(self, removed_by: memoryview, remaining: Remaining) -> float:
+    def rescale(self, removed_by: memoryview, remaining: Remaining, *, is_bounded: bool) -> float:
         """Compute the scale again. Return how far the score of a host can rise whose ratings have not changed.
 
-        ``removed_by``: the rule that removes each host. Shapes: (H,).
+        ``removed_by``: the rule that removes each host. ``is_bounded``: False if the result is not used. Shapes: (H,).
         """
         weigher = self.ratings.weigher
         low = weigher.minimum if self._low is None else -self._low.value(removed_by, remaining)
@@ -89,7 +89,7 @@ class Part:
         if before is not None and before.low == low and before.high == high:
             return 0.0
         self.scale = scale(low, high, weigher.minimum, weigher.maximum)
-        return 0.0 if before == self.scale else _rise(before, self.scale, self.ratings)
+        return 0.0 if before == self.scale or not is_bounded else _rise(before, self.scale, self.ratings)
 
     @property
     def linear(self) -> tuple[float, float, float]:
