@@ -127,7 +127,7 @@ class Evacuations:
         mask, count = valid
         return count - int(np.count_nonzero(mask[lost])) > unusable
 
-    def surely_refused(self, server: PlannedServer) -> Hindrance | None:
+    def surely_refused(self, server: PlannedServer, lost: IntArray) -> Hindrance | None:
         """Return why a server of a lost host is refused whatever hosts were chosen for others; None if uncertain.
 
         This is so for members of an affinity group if all other members are on the same lost host.
@@ -139,7 +139,9 @@ class Evacuations:
         row = self.cloud.row_of(server)
         if row is None or not self._are_independent or set(group.hosts) != {hosts.hosts[row]}:
             return None
-        return Hindrance(rule_name(rule), rule.reason, len(hosts) - 1) if sum(group.hosts.values()) > 1 else None
+        return (
+            Hindrance(rule_name(rule), rule.reason, len(hosts) - len(lost)) if sum(group.hosts.values()) > 1 else None
+        )
 
     def _valid_for(self, server: PlannedServer) -> tuple[BoolArray, int]:
         spec = server.spec.moving(MoveKind.EVACUATE, server.uuid)

@@ -16,21 +16,24 @@ from math import comb
 
 import numpy as np
 
-from kilonova.planning.capacity import Hindrance, hindrances_of
+from kilonova.planning.capacity import Hindrance
 from kilonova.planning.cloud import Cloud
 from kilonova.planning.evacuations import Evacuations
-from kilonova.planning.places import zones
+from kilonova.planning.places import reasons_among, zones
 from kilonova.planning.planned_server import PlannedServer
 from kilonova.records import dataclass
-from kilonova.scheduler.host_table import IntArray
+from kilonova.scheduler.decision import Decision
+from kilonova.scheduler.host_table import BoolArray, IntArray
 
+LOST = "lost"
+"""Rule of lost hosts in the reasons why a server is left over."""
 MOST_SETS = 10_000
 """Limit of the number of sets of hosts of a zone whose loss is tried."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOver:
-    """A server that no host can take, and why."""
+    """A server that no host can take, and why. The first reason counts the lost hosts."""
 
     server: PlannedServer
     reasons: tuple[Hindrance, ...]
@@ -97,13 +100,15 @@ class Losses:
         certain = None if self._tries_all else self._certain(servers, at)
         if certain is not None:
             return Loss(lost, len(servers), certain)
+        kept = np.ones(len(self.cloud.hosts), dtype=np.bool_)
+        kept[at] = False
         left_over = []
         with self._evacuations.losing(lost):
             for server in servers:
                 self._check()
                 refusal = self._evacuations.evacuate(server)
                 if refusal is not None:
-                    left_over.append(LeftOver(server, hindrances_of(refusal)))
+                    left_over.append(LeftOver(server, _reasons(refusal, kept)))
         return Loss(lost, len(servers), tuple(left_over))
 
     def of_zones(self, default: str) -> Iterator[ZoneLosses]:
@@ -144,10 +149,10 @@ class Losses:
         refused = []
         for before, server in enumerate(servers):
             if not self._evacuations.surely_fits(server, lost, before):
-                reason = self._evacuations.surely_refused(server)
+                reason = self._evacuations.surely_refused(server, lost)
                 if reason is None:
                     return None
-                refused.append(LeftOver(server, (reason,)))
+                refused.append(LeftOver(server, (_lost(len(lost)), reason)))
         return tuple(refused)
 
     def _any_fit(self, hosts: Sequence[Sequence[int]], k: int) -> bool:
@@ -169,6 +174,15 @@ class Losses:
         if found is None:
             found = self._sorted[row] = tuple(sorted(self.cloud.servers_on(row), key=_order))
         return found
+
+
+def _lost(hosts: int) -> Hindrance:
+    return Hindrance(LOST, "is lost", hosts)
+
+
+def _reasons(refusal: Decision, kept: BoolArray) -> tuple[Hindrance, ...]:
+    """Return why hosts reject a server; lost hosts count as such. ``kept``: the other hosts. Shapes: ``kept`` (H,)."""
+    return (_lost(int(np.count_nonzero(~kept))), *reasons_among(kept, refusal))
 
 
 def _order(server: PlannedServer) -> tuple[int, int, int, str]:

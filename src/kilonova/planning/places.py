@@ -59,15 +59,16 @@ def by_place(places: Iterable[Place], placed: IntArray, refusal: Decision) -> tu
     ``placed``: number of servers placed on each host. ``refusal``: the decision that refused the next server.
     Shapes: ``placed`` (H,).
     """
-    return tuple(
-        PlaceCapacity(
-            place.name, int(place.members.sum()), int(placed[place.members].sum()), _reasons(place.members, refusal)
-        )
-        for place in places
-    )
+    found = []
+    for place in places:
+        members = place.members
+        fits = int(placed[members].sum())
+        found.append(PlaceCapacity(place.name, int(members.sum()), fits, reasons_among(members, refusal)))
+    return tuple(found)
 
 
-def _reasons(members: BoolArray, refusal: Decision) -> tuple[Hindrance, ...]:
+def reasons_among(members: BoolArray, refusal: Decision) -> tuple[Hindrance, ...]:
+    """Return why hosts of ``members`` rejected the server of a decision. Shapes: ``members`` (H,)."""
     removed = np.bincount(refusal.removed_by[members], minlength=SURVIVED + 1).tolist()
     found = [
         Hindrance(step.rule, step.reason, count)

@@ -45,7 +45,7 @@ def test_the_largest_server_is_evacuated_first(tries_all: bool) -> None:
     found = losses.of_host("n0")
     assert found.servers == 2
     assert [each.server.uuid for each in found.left_over] == ["s00"]
-    assert [each.rule for each in found.left_over[0].reasons] == ["Placement: VCPU"]
+    assert [(each.rule, each.hosts) for each in found.left_over[0].reasons] == [("lost", 1), ("Placement: VCPU", 2)]
 
 
 def test_members_of_an_affinity_group_stay_with_their_host() -> None:
