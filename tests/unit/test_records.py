@@ -222,6 +222,27 @@ def test_instances_are_copied_pickled_replaced_and_decoded() -> None:
             assert (left, right) == (1, (2,))
 
 
+def test_fields_of_a_copy_are_replaced() -> None:
+    @records.dataclass(frozen=True, slots=True)
+    class Part:
+        name: str
+        size: int = field(default=1, kw_only=True)
+        tags: list[str] = field(default_factory=list)
+        later: int = field(default=5, init=False)
+
+    @records.dataclass(frozen=True, slots=True)
+    class Larger(Part):
+        more: int = 0
+
+    part = Part("a", size=2, tags=["t"])
+    changed = records.replace(part, name="b", tags=["u"])
+    assert (changed.name, changed.size, changed.tags, part.name) == ("b", 2, ["u"], "a")
+    assert records.replace(part) == part
+    assert records.replace(Larger("a", more=3), size=4) == Larger("a", more=3, size=4)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'nothing'"):
+        records.replace(part, nothing=1)  # type: ignore[call-arg]
+
+
 def test_an_instance_that_contains_itself_is_shown() -> None:
     @records.dataclass
     class Node:

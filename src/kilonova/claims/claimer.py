@@ -11,7 +11,7 @@
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from typing import NoReturn
 
 import numpy as np
@@ -40,7 +40,7 @@ from kilonova.mirror.state import Assumption
 from kilonova.model.host_devices import DeviceShare
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_migration import MoveKind
-from kilonova.records import dataclass
+from kilonova.records import dataclass, replace
 from kilonova.scheduler.decision import Decision, RankedHost
 from kilonova.scheduler.devices.choice import RANKED_KEPT, first_that_gives, needs_of
 from kilonova.scheduler.devices.pci_request import Alias

@@ -6,7 +6,6 @@ import logging
 import zlib
 from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import replace
 from typing import Any
 
 from kilonova.claims.decision_inputs import DecisionInputs, encode
@@ -16,7 +15,7 @@ from kilonova.db.database import Database
 from kilonova.identifiers import new_uuid
 from kilonova.model.request_spec import ResourceQuery
 from kilonova.model.server_migration import MoveKind
-from kilonova.records import dataclass
+from kilonova.records import dataclass, replace
 from kilonova.scheduler.decision import Decision, RankedHost
 from kilonova.scheduler.host_table import HostTable
 

@@ -2,7 +2,7 @@
 """Request specs: scheduler requests that are stored with the instance and reused for every move."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Any
 
 from kilonova.model.config_drive import PublicKey
@@ -11,7 +11,7 @@ from kilonova.model.image import Image
 from kilonova.model.local_disk import NO_LOCAL_DISKS, LocalDisks
 from kilonova.model.server_group import GroupView
 from kilonova.model.server_migration import MoveKind
-from kilonova.records import dataclass
+from kilonova.records import dataclass, replace
 
 ISOLATE = "isolate"
 #: Name and values of the scheduler hint that marks a rebuild with a new image. The scheduler then checks only the

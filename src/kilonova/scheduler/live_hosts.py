@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The present hosts as live columns: a host table that changes with the cloud, and the log of its changed rows."""
 
-from dataclasses import replace
-
-from kilonova.records import dataclass
+from kilonova.records import dataclass, replace
 from kilonova.scheduler.host_table import HostTable
 from kilonova.scheduler.row_changes import LastSeen, RowChanges
 

@@ -4,12 +4,12 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import replace
 
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.request_spec import ISOLATE, RequestSpec, ResourceGroup, ResourceQuery
 from kilonova.model.vocabulary import is_resource_class
+from kilonova.records import replace
 from kilonova.scheduler.guest_features import FEATURE_READS, cpu_pinning, feature_needs, thread_needs
 from kilonova.scheduler.guest_options import whole_number
 from kilonova.scheduler.numa_request import NUMA_READS

@@ -11,7 +11,6 @@
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -22,6 +21,7 @@ from kilonova.conductor.workflow_engine.effects import Claimed, ClaimForMembers,
 from kilonova.conductor.workflow_engine.placing_errors import CannotPlaceError, refusals
 from kilonova.conductor.workflow_engine.run import HasHost, Run
 from kilonova.conductor.workflow_engine.workflow import Workflow
+from kilonova.records import replace
 
 #: Outcome of the claim of one workflow.
 Result = Claimed | Failed | Gone

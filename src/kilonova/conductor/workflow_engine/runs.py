@@ -5,13 +5,13 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
 from typing import Any
 
 from kilonova.conductor.workflow_engine.facts import UnknownFactsError
 from kilonova.conductor.workflow_engine.run import HasHost, Run
 from kilonova.conductor.workflow_engine.workflow import Workflow
 from kilonova.db.workflows import WorkflowRow
+from kilonova.records import replace
 
 LOG = logging.getLogger(__name__)
 

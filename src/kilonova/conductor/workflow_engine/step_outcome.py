@@ -2,7 +2,7 @@
 """Translation of a step's effect to the workflow's next row and database writes. Only workflow hooks do I/O here."""
 
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,7 @@ from kilonova.db.core.transaction import Transaction
 from kilonova.db.instance_actions import ERROR, SUCCESS, EndedEvent
 from kilonova.db.workflows import WorkflowRow
 from kilonova.model.instance import Instance, PowerState, TaskState, VmState
-from kilonova.records import dataclass
+from kilonova.records import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,6 @@ row, the stepper reads it from the journal again and continues from there.
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -56,6 +55,7 @@ from kilonova.errors import ConcurrentUpdate, NotFound, Unavailable, UnexpectedT
 from kilonova.logs.rate_limited_log import RateLimitedLog
 from kilonova.messaging.bus import ConductorBus
 from kilonova.messaging.messages import StepReply
+from kilonova.records import replace
 
 LOG = logging.getLogger(__name__)
 

@@ -22,7 +22,7 @@ only the parameters that it uses.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Any, Generic
 
 from kilonova.clock import utc_now
@@ -55,7 +55,7 @@ from kilonova.db.workflows import WorkflowRow
 from kilonova.messaging.messages import CallOff, StepReply
 from kilonova.model.instance import PowerState, TaskState
 from kilonova.model.transitions import Transition
-from kilonova.records import dataclass
+from kilonova.records import dataclass, replace
 
 Do = Callable[[Services, Run[F]], Effect]
 OnReply = Callable[[Services, Run[F], StepReply], Effect]

@@ -13,7 +13,7 @@ A server without networks has the steps claim and spawn only (``network_steps.py
 
 import logging
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Any
 
 from kilonova.claims.placing import Chosen
@@ -50,7 +50,7 @@ from kilonova.model.port_profiles import PortProfiles, profiles_on
 from kilonova.model.request_spec import StoredRequest
 from kilonova.model.transitions import TRANSITIONS
 from kilonova.network import ports
-from kilonova.records import dataclass
+from kilonova.records import dataclass, replace
 
 LOG = logging.getLogger(__name__)
 

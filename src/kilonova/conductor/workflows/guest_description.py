@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Descriptions of guests in orders to hosts, made from the instance and its stored request."""
 
-from dataclasses import replace
 from datetime import datetime
 
 from sqlalchemy.engine import Connection
@@ -19,6 +18,7 @@ from kilonova.model.image_data import ImageData
 from kilonova.model.instance import GuestSpec, Instance
 from kilonova.model.network_info import NetworkInfo
 from kilonova.model.request_spec import StoredRequest
+from kilonova.records import replace
 
 
 def find_server(connection: Connection, uuid: str) -> tuple[Instance, StoredRequest]:

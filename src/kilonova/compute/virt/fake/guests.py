@@ -10,7 +10,6 @@ import fcntl
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -21,7 +20,7 @@ import orjson
 
 from kilonova.errors import DriverError
 from kilonova.model.instance import GuestSpec, PowerState
-from kilonova.records import dataclass
+from kilonova.records import dataclass, replace
 
 
 class Origin(StrEnum):
