@@ -11,6 +11,7 @@ from keystoneauth1.adapter import Adapter
 from keystoneauth1.session import Session
 from keystoneauth1.token_endpoint import Token
 
+from kilonova.identity.direct_connections import DirectConnections
 from kilonova.network.client import NetworkClient
 from kilonova.network.neutron import Neutron
 from support.fake_neutron import FakeNeutron
@@ -71,5 +72,5 @@ def world(request: pytest.FixtureRequest) -> World:
             fake.user(project, project)
         return world
     url = request.getfixturevalue("neutron_with_users").url
-    session = Session(auth=Token(url, "service"), timeout=120)
+    session = Session(auth=Token(url, "service"), timeout=120, session=DirectConnections(4))
     return World(Neutron(Adapter(session, service_type="network"), retries=0))

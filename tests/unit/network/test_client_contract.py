@@ -9,7 +9,7 @@ import pytest
 
 from kilonova.errors import ConcurrentUpdate, Conflict, Forbidden, InvalidRequest, NotFound, OverQuota
 from kilonova.model.network_request import RequestedNetwork
-from kilonova.network import bindings, ports
+from kilonova.network import bindings, device_ports, ports
 from kilonova.network.port_owner import PortOwner
 from kilonova.network.port_quota import require_quota
 from kilonova.network.requests import read_request
@@ -365,3 +365,19 @@ def test_a_user_adds_and_removes_addresses_of_a_port(world: World) -> None:
         change([], port["revision_number"])
     (second,) = (each for each in both["fixed_ips"] if each != first)
     assert change([second], both["revision_number"])["fixed_ips"] == [second]
+
+
+def test_ports_have_pages_in_the_order_of_their_ids(world: World) -> None:
+    network = world.network()
+    made = {world.bound(network)["id"] for _ in range(3)}
+    found: list[str] = []
+    while (page := device_ports.page(world.client, found[-1] if found else None, 2)).ids:
+        assert len(page.ids) <= 2
+        assert {port.id for port in page.ports} <= set(page.ids)
+        found += page.ids
+    assert found == sorted(set(found))
+    assert made <= set(found)
+    last = max(made)
+    world.client.delete("ports", last)
+    with pytest.raises(NotFound):
+        device_ports.page(world.client, last, 2)
