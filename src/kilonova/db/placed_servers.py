@@ -70,13 +70,15 @@ def members_of(connection: Connection, groups: Collection[str]) -> list[PlacedRo
 def _rows(connection: Connection, statement: sa.Select[Any]) -> Iterator[PlacedRow]:
     properties: dict[str | None, Mapping[str, str]] = {None: {}}
     for chunk in connection.execute(statement).partitions(_FETCHED_TOGETHER):
-        for *some, locked_by, project, user, group, spec, launched, flavor, image in heeding(chunk):
+        for row in heeding(chunk):
+            uuid, name, host, node, vm, task, locked_by, project, user, group, spec, launched, flavor, image = row
             if image not in properties:
                 properties[image] = orjson.loads(image) or {}
-            uuid, name, host, node, vm_state, task_state = some
+            is_locked, made = locked_by is not None, flavors.from_text(flavor)
+            state = vm, task, is_locked
             yield PlacedRow(
-                *(uuid, name, host, node or host, vm_state, task_state, locked_by is not None, project, user, group),
-                *(spec, bool(launched), flavors.from_text(flavor), properties[image]),
+                *(uuid, name, host, node or host, *state, project, user, group, spec, bool(launched)),
+                *(made, properties[image]),
             )
 
 
@@ -104,8 +106,8 @@ def held_by(connection: Connection, uuids: Sequence[str] | None) -> HeldResource
     shares: dict[str, DeviceShare] = {}
     for one, other in parts:
         for chunk in connection.execute(one).partitions(_FETCHED_TOGETHER):
-            for consumer, *amount in heeding(chunk):
-                amounts[consumer].append(tuple(amount))
+            for consumer, provider, resource_class, used in heeding(chunk):
+                amounts[consumer].append((provider, resource_class, used))
         shares |= {row[0]: share_from_json(row[1]) for row in connection.execute(other)}
     return HeldResources(_by_name(connection, amounts), shares)
 

@@ -25,15 +25,19 @@ from kilonova.scheduler.devices.choice import first_that_gives
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-#: A move that gains less than this share of the first dispersion is not worth its cost.
-LEAST_GAIN = 0.001
+#: A move is not worth its cost if it gains less than this share of the first deviation, divided by the number of hosts.
+LEAST_GAIN = 0.01
 #: Least divisor of the dispersion of a class, as a share of the largest standard deviation of all classes.
 FLOOR = 0.25
 #: Number of servers that are examined for one move.
-_MOST_EXAMINED = 50
+_MOST_EXAMINED = 30
 #: Servers whose estimated gain is less than this share of the best gain so far are not examined.
 _HOPEFUL = 0.5
 _ROWS_TRIED = 3
+#: Number of servers in a row that are examined without finding a better move.
+_IN_VAIN = 5
+#: Standard deviations below this share of the largest one count as this share when gains are estimated.
+_FLAT = 0.001
 
 
 class Pools:
@@ -53,6 +57,7 @@ class Pools:
         self._capacity = np.where(self._has, capacity, 1.0)
         self._hosts = np.maximum(np.count_nonzero(self._has, axis=0), 1)
         self._target = self._shares_of_pools()
+        self._rows_in_pools = np.flatnonzero(number >= 0)
         self._counts = np.zeros((int(number.max(initial=-1)) + 1, len(self.classes)))
         np.add.at(self._counts, number[number >= 0], self._has[number >= 0])
         self._counts = np.maximum(self._counts, 1.0)
@@ -94,9 +99,11 @@ class Pools:
 
     def _offsets(self) -> FloatArray:
         """Return the mean distance of the hosts of each pool from the share of the pool. Shapes: → (pools, R)."""
-        distance = np.where(self._has, self._used() / self._capacity - self._target, 0.0)
+        rows, pools = self._rows_in_pools, len(self._counts)
+        distance = np.where(self._has, self._used() / self._capacity - self._target, 0.0)[rows]
         sums = np.zeros(self._counts.shape)
-        np.add.at(sums, self.number[self.number >= 0], distance[self.number >= 0])
+        for place, column in enumerate(distance.T):
+            sums[:, place] = np.bincount(self.number[rows], column, minlength=pools)
         return sums / self._counts
 
     def dispersions(self) -> FloatArray:
@@ -174,7 +181,8 @@ class Levelling:
 
     def moves(self, *, most: int | None, most_gib: float | None) -> Iterator[PlannedMove]:
         """Make the best moves on the cloud, one after the other, and yield them. Raises: RuleFailed."""
-        least, count, gib = LEAST_GAIN * float(self._pools.deviations().sum()), 0, 0.0
+        hosts = max(int(np.count_nonzero(self._pools.number >= 0)), 1)
+        least, count, gib = LEAST_GAIN * float(self._pools.deviations().sum()) / hosts, 0, 0.0
         while most is None or count < most:
             self._check()
             left = None if most_gib is None else most_gib - gib
@@ -204,19 +212,34 @@ class Levelling:
         estimate = relief @ slopes - self._least_burden([burden @ slopes for burden in burdens])
         estimate[~self._waits] = -np.inf
         best: _Candidate | None = None
+        known: dict[tuple[int, int], FloatArray] = {}
+        in_vain = 0
         for place in np.argsort(-estimate, kind="stable")[:_MOST_EXAMINED].tolist():
             if estimate[place] <= 0 or (best is not None and estimate[place] < _HOPEFUL * best.gain):
                 break
             mover = self._movers[place]
             if gib is not None and min(map(mover.server.copied_gib, mover.kinds)) > gib:
                 continue
-            falls = relief[place] - burdens[mover.kind_of_amounts]
-            lower = self._pools.gain(falls)
-            amounts, row = self._amounts[mover.kind_of_amounts], mover.server.row
-            gains = lower if by_imbalance else deviations.sum() - self._pools.deviation_after(amounts, row)
-            gains = np.where(lower > 0, gains, -np.inf)
+            alike = mover.server.row, mover.kind_of_amounts
+            if alike not in known:
+                known[alike] = self._gains(*alike, by_imbalance=by_imbalance)
+            gains = known[alike]
+            before = best
             best = self._better(place, gains, best, least, gib)
+            in_vain = in_vain + 1 if best is not None and best is before else 0
+            if in_vain >= _IN_VAIN:
+                break
         return best
+
+    def _gains(self, row: int, kind_of_amounts: int, *, by_imbalance: bool) -> FloatArray:
+        """Return the gains of the moves of a server from a host to each host. Shapes: → (H,)."""
+        amounts = self._amounts[kind_of_amounts]
+        falls = self._pools.relief(amounts, np.array([row])) - self._pools.burden(amounts)
+        lower = self._pools.gain(falls)
+        if by_imbalance:
+            return np.asarray(np.where(lower > 0, lower, -np.inf))
+        gains = self._pools.deviations().sum() - self._pools.deviation_after(amounts, row)
+        return np.asarray(np.where(lower > 0, gains, -np.inf))
 
     def _least_burden(self, burdens: Sequence[FloatArray]) -> FloatArray:
         """Return, for each mover, the least burden of any host in its pool. Shapes: → (S,)."""
@@ -254,7 +277,7 @@ class Levelling:
 
 def _slopes(deviations: FloatArray) -> FloatArray:
     """Return by how much each standard deviation rises per dispersion; a deviation near 0 is treated as a small one."""
-    least = max(LEAST_GAIN * float(deviations.max(initial=0.0)), np.finfo(np.float64).tiny)
+    least = max(_FLAT * float(deviations.max(initial=0.0)), np.finfo(np.float64).tiny)
     return np.asarray(0.5 / np.maximum(deviations, least))
 
 

@@ -12,6 +12,7 @@ from kilonova.conductor.jobs.job_context import JobContext
 from kilonova.db import jobs
 from support.control import Control, NewControl
 from support.plans_over_http import carry_out, host_of
+from support.waiting import wait_until
 
 SCENARIO = """
 images: [{name: cirros}]
@@ -111,3 +112,19 @@ def test_bad_input_names_the_field(control: Control, parameters: dict[str, Any],
     answer = control.operator.post("/jobs", {"kind": "rebalance", "parameters": parameters})
     assert answer.status == 400
     assert field in answer.body["badRequest"]["message"]
+
+
+def test_a_job_plans_in_a_process_of_its_own(new_control: NewControl) -> None:
+    control = new_control(scenario=SCENARIO)
+    for _ in range(2):
+        boot(control, "node1")
+    asked = {"kind": "rebalance", "parameters": {"objective": "spread"}}
+    uuid = control.operator.post("/jobs", asked).body["job"]["id"]
+    wait_until(lambda: shown(control, uuid)["state"] == "done", lambda: f"an end of {shown(control, uuid)}")
+    assert len(shown(control, uuid)["result"]["moves"]) == 1
+
+
+def shown(control: Control, uuid: str) -> dict[str, Any]:
+    job: dict[str, Any] = control.operator.get(f"/jobs/{uuid}").body["job"]
+    assert job["state"] not in {"failed", "cancelled"}, job
+    return job
