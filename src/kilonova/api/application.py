@@ -348,7 +348,7 @@ def _remote_address(environ: Mapping[str, Any], *, trust_proxy: bool) -> str | N
 
 def _token_end(environ: Mapping[str, Any]) -> datetime | None:
     """Return the end of the validity of the token, as keystonemiddleware has read it; None if there is none."""
-    text = environ.get("keystone.token_info", {}).get("token", {}).get("expires_at")
+    text = (environ.get("keystone.token_info") or {}).get("token", {}).get("expires_at")
     if not text:
         return None
     return datetime.fromisoformat(text).astimezone(UTC).replace(tzinfo=None)
