@@ -59,13 +59,11 @@ class AttachFacts:
 class DetachFacts:
     """Facts of a detach. ``host``: host of the guest. ``port_id``: port of the interface.
 
-    ``vif``: the interface; None before the lookup, and if the server does not have it. ``freed``: what the port has
-    used on the host, after the port was removed.
+    ``freed``: what the port has used on the host, after the port was removed.
     """
 
     host: str
     port_id: str
-    vif: Vif | None = None
     freed: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
@@ -169,8 +167,7 @@ def _unplug(services: Services, run: Run[DetachFacts]) -> Effect:
     vif = find_vif(read(services, run.instance_uuid, None).info, facts.port_id)
     if vif is None:
         return Completed(final=True)
-    message = DetachInterface(run.step_id, run.instance_uuid, vif)
-    return SendToAgent(facts.host, message, facts=replace(facts, vif=vif))
+    return SendToAgent(facts.host, DetachInterface(run.step_id, run.instance_uuid, vif))
 
 
 def _plug_again(services: Services, run: Run[DetachFacts]) -> Effect:
@@ -188,9 +185,10 @@ def _unplugged(_services: Services, run: Run[DetachFacts], reply: StepReply) -> 
 def _remove_port(services: Services, run: Run[DetachFacts]) -> Effect:
     facts = run.facts
     server = read(services, run.instance_uuid, facts.host)
-    if facts.vif is None:
+    vif = find_vif(server.info, facts.port_id)
+    if vif is None:
         return Completed()
-    return Completed(replace(facts, freed=ports.detach_port(services.network, server.owner, facts.vif)))
+    return Completed(replace(facts, freed=ports.detach_port(services.network, server.owner, vif)))
 
 
 def _detached(tx: Transaction, run: Run[DetachFacts], _power_state: PowerState | None) -> None:

@@ -5,7 +5,7 @@ import pytest
 import sqlalchemy as sa
 
 from kilonova.compute.virt.fake.guests import GuestFile
-from kilonova.db import instance_actions
+from kilonova.db import instance_actions, workflows
 from kilonova.db.core import tables as t
 from kilonova.errors import DriverError
 from kilonova.messaging.messages import AttachInterface, DetachInterface
@@ -176,6 +176,19 @@ def test_the_network_service_is_away_while_a_port_is_removed(server: Attached) -
     cell, neutron, uuid, _ = server
     neutron.faults.plan("DELETE ports", Fault.LOST, 3)
     cell.detach(uuid, cell.interfaces(uuid)[0].port_id)
+    cell.work_off()
+    assert neutron.ports_of(uuid) == []
+    check_networks(cell)
+
+
+def test_a_detach_whose_row_is_read_again_before_the_reply_removes_the_port(server: Attached) -> None:
+    cell, neutron, uuid, _ = server
+    cell.detach(uuid, cell.interfaces(uuid)[0].port_id)
+    while not any(isinstance(message, DetachInterface) for message in cell.bus.sent):
+        assert cell.bus.step()
+    with cell.database.read() as connection:
+        rows = workflows.of_instance(connection, uuid)
+    cell.conductor.runner.interrupted(rows)
     cell.work_off()
     assert neutron.ports_of(uuid) == []
     check_networks(cell)
