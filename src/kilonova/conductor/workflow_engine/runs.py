@@ -39,11 +39,16 @@ class Runs:
         with self._lock:
             return self._runs.get(uuid)
 
-    def remember(self, row: WorkflowRow, memo: Any = None) -> Run[HasHost] | None:
-        """Keep ``row`` in memory unless a newer row is known; return the run of ``row``, or None if unreadable."""
+    def remember(self, row: WorkflowRow, memo: Any = None, *, facts: HasHost | None = None) -> Run[HasHost] | None:
+        """Keep ``row`` in memory unless a newer row is known; return the run of ``row``, or None if unreadable.
+
+        ``facts``: newer facts than those of the row; None if there are none.
+        """
         run = self._read(row, memo)
         if run is None:
             return None
+        if facts is not None:
+            run = replace(run, facts=facts)
         with self._lock:
             known = self._runs.get(row.uuid)
             if known is not None and (memo is None or known.taken_over):

@@ -105,8 +105,13 @@ class Stepper:
     # --- running workflows --------------------------------------------------------------------------------------------
 
     def remember(self, row: WorkflowRow, memo: Any = None) -> Run[HasHost] | None:
-        """Keep ``row`` in memory unless a newer row is known; return the run of ``row``, or None if unreadable."""
-        run = self._runs.remember(row, memo)
+        """Keep ``row`` in memory unless a newer row is known; return the run of ``row``, or None if unreadable.
+
+        While the reply to a message is pending, the facts that were kept with the message stay: the journal lacks them.
+        """
+        known = self._runs.get(row.uuid)
+        sent = known is not None and known.row.attempt == row.attempt and self._pending_replies.is_pending(known)
+        run = self._runs.remember(row, memo, facts=known.facts if known is not None and sent else None)
         newest = self._runs.get(row.uuid)
         if newest is not None:  # the remembered run may be newer than ``row``, which was read earlier
             self._pending_replies.leave(row.uuid, newest.row.attempt)

@@ -75,8 +75,3 @@ def test_a_result_that_is_too_large_is_a_failure(
     monkeypatch.setattr(job_process, "LONGEST_RESULT", 100)
     _, (kind, content) = sent(pipe, context, lambda *_: "x" * 100)
     assert (kind, content) == (FrameKind.FAILURE, b"The result is too large: 102 bytes.")
-
-
-def test_a_job_that_is_cut_off_is_no_job() -> None:
-    with pytest.raises(EOFError):
-        JobChannel(io.BytesIO(b'{"kind": "capacity"'), 1).read_job()

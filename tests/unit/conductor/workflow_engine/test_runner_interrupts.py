@@ -5,14 +5,15 @@ from typing import Any
 
 import pytest
 
-from kilonova.conductor.workflow_engine.effects import Effect, SendToAgent
+from kilonova.conductor.workflow_engine.effects import Completed, Effect, SendToAgent
 from kilonova.conductor.workflow_engine.events import Phase
 from kilonova.conductor.workflow_engine.run import Interrupt, Run
+from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.workflow import NOTHING
 from kilonova.db import workflows
 from kilonova.db.database import Database
 from kilonova.db.workflows import WorkflowRow
-from kilonova.messaging.messages import AbortLiveMigration, RebootGuest, StepState, StopGuest
+from kilonova.messaging.messages import AbortLiveMigration, RebootGuest, StepReply, StepState, StopGuest
 from support.workbench import Facts, Workbench, note, step, unsend, workflow
 
 
@@ -175,6 +176,26 @@ def test_the_workflow_of_another_process_is_marked_for_that_one(bench: Workbench
     bench.runner.interrupted(inherited)
     bench.bus.run()
     assert kinds(bench) == [RebootGuest, StopGuest]
+
+
+def test_an_interrupt_before_the_reply_keeps_the_facts_of_the_message(sqlite: Database) -> None:
+    def act(_services: Services, run: Run[Facts]) -> Effect:
+        message = RebootGuest(run.step_id, run.instance_uuid, hard=True)
+        return SendToAgent("a", message, facts=Facts(trace=("looked up",)))
+
+    found: list[Facts] = []
+
+    def replied(_services: Services, run: Run[Facts], _reply: StepReply) -> Effect:
+        found.append(run.facts)
+        return Completed(run.facts)
+
+    flow = workflow(step("act", act, on_reply=replied), kind="delete", overtaken_by=frozenset(), urgent=True)
+    bench = Workbench(sqlite, [flow])
+    row = bench.begin(flow)
+    bench.interrupt(row, Interrupt.DELETE)
+    bench.reply()
+    assert found == [Facts(trace=("looked up",))]
+    assert bench.row(row) is None
 
 
 def test_a_workflow_that_is_to_be_forced_goes_on(bench: Workbench) -> None:
