@@ -13,6 +13,7 @@ from typing import Any
 import requests
 
 from kilonova.bundled_services.free_ports import free_port
+from kilonova.bundled_services.parent_death import die_with_parent
 from kilonova.bundled_services.settings import Account, CatalogEntry, KeystoneSettings, save
 from support.waiting import wait_for_service
 
@@ -61,7 +62,15 @@ def start_identity(folder: Path, **options: str) -> Iterator[Identity]:
     command = [sys.executable, "-m", "kilonova.bundled_services.keystone", "--settings", str(folder / "settings.json")]
     with (folder / "log").open("wb") as log:
         environment = os.environ | {f"OS_{name}": value for name, value in options.items()}
-        process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, env=environment)
+        parent = os.getpid()
+        process = subprocess.Popen(
+            command,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            env=environment,
+            preexec_fn=lambda: die_with_parent(parent),  # noqa: PLW1509 - no import after fork
+        )
     try:
         wait_for_service(process, url, folder / "log")
         yield _people(f"{url}/v3", admin, service)

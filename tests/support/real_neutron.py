@@ -15,6 +15,7 @@ import pytest
 
 from kilonova.bundled_services.free_ports import LOOPBACK, free_port
 from kilonova.bundled_services.neutron_environment import neutron_python
+from kilonova.bundled_services.parent_death import die_with_parent
 from kilonova.bundled_services.settings import Account, NeutronSettings, save
 from support.waiting import wait_for_service
 
@@ -41,7 +42,15 @@ def start_neutron(folder: Path, module: str = "kilonova.bundled_services.neutron
     save(settings, folder / "settings.json")
     command = [neutron_python(), "-m", module, "--settings", f"{folder}/settings.json"]
     with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, env=_environment())
+        parent = os.getpid()
+        process = subprocess.Popen(
+            command,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            env=_environment(),
+            preexec_fn=lambda: die_with_parent(parent),  # noqa: PLW1509 - no import after fork
+        )
     neutron = RealNeutron(f"http://{LOOPBACK}:{settings.port}", folder, process.pid)
     try:
         wait_for_service(process, neutron.url, folder / "log")
