@@ -16,6 +16,8 @@ _ROOT = "/operator"
 _VERSION = (1, 0)
 _JOBS = ("POST", "/v1/jobs")
 _STATUS = re.compile(r"\b[45]\d\d\b")
+_WORD = re.compile(r"\w+")
+_PARAMETER = re.compile(r"\{(\w+)\}")
 #: Statuses of faults that every route may have.
 _ALWAYS = ("400", "401", "403", "503")
 _NAMES = {
@@ -69,7 +71,7 @@ def _operation(method: str, template: str, endpoint: Endpoint, rule: DocumentedR
     told = " ".join((endpoint.handler.__doc__ or "").split())
     text = told.partition(". ")[2].strip()
     operation: Document = {
-        "operationId": "_".join([method.lower(), *re.findall(r"\w+", template.replace("-", "_"))]),
+        "operationId": "_".join([method.lower(), *_WORD.findall(template.replace("-", "_"))]),
         "tags": [template.split("/")[2] if template.count("/") > 1 else "versions"],
         "summary": text if rule is None else rule.description,
     }
@@ -97,7 +99,7 @@ def _query_parameters(query: Schemas) -> Iterator[Document]:
 
 
 def _path_parameters(template: str) -> Document:
-    names = re.findall(r"\{(\w+)\}", template)
+    names = _PARAMETER.findall(template)
     if not names:
         return {}
     return {
