@@ -234,7 +234,7 @@ def test_the_account_of_the_systems_libvirtd_is_not_needed(tmp_path: Path) -> No
 
 def test_somebody_who_is_not_root_has_a_session(place_for_nobody: Path) -> None:
     source = Path(kilonova.__file__).parent
-    for name in ("__init__.py", "errors.py", "bundled_services"):
+    for name in ("__init__.py", "errors.py", "records.py", "bundled_services"):
         copy = shutil.copytree if (source / name).is_dir() else shutil.copy
         copy(source / name, place_for_nobody / "kilonova" / name)
     python = sys.executable if _is_open_to_all(Path(sys.executable).resolve()) else "/usr/bin/python3"
