@@ -160,12 +160,19 @@ def of_hbal(cluster: Cluster, command: Sequence[str], environment: dict[str, str
     return moves
 
 
+def _mirror_of(release: str) -> str:
+    """Return the address from which this machine gets the packages of a release of Debian. Raises: StopIteration."""
+    listed = ["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE)", "Created-By: Packages"]
+    lines = subprocess.run(listed, check=True, capture_output=True, text=True).stdout.splitlines()
+    return next(address for address, _, name in (line.partition(" ") for line in lines) if name == release)
+
+
 def fetch(folder: Path) -> tuple[list[str], dict[str, str], Path]:
     """Fetch hbal and the clusters; return its command, its environment, and the folder of the clusters."""
     sources = folder / "sources.list"
     key = "/usr/share/keyrings/debian-archive-keyring.gpg"
     release = Path("/etc/os-release").read_text().split("VERSION_CODENAME=")[1].split()[0]
-    sources.write_text(f"deb-src [signed-by={key}] http://deb.debian.org/debian {release} main\n")
+    sources.write_text(f"deb-src [signed-by={key}] {_mirror_of(release)} {release} main\n")
     for part in ("lists/partial", "cache/archives/partial"):
         (folder / part).mkdir(parents=True)
     own = [

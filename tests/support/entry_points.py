@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The entry points of ``pyproject.toml`` as metadata of a distribution, whatever the environment has installed."""
+"""The entry points of ``pyproject.toml`` as metadata of a distribution, which replaces the installed one."""
 
 import tomllib
 from pathlib import Path

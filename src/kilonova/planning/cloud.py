@@ -41,7 +41,7 @@ class DoesNotFitError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a server holds on the host at ``row``."""
+    """Resources of one host that a server holds: allocations and devices. ``row``: the row of the host."""
 
     row: int
     allocations: Allocations

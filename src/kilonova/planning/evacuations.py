@@ -108,7 +108,7 @@ class Evacuations:
         return None
 
     def surely_fits(self, server: PlannedServer, lost: IntArray, before: int) -> bool:
-        """Tell whether a server finds a host whatever hosts were chosen for others; False if this is not certain.
+        """Tell whether a server certainly finds a host, for every choice of hosts for the servers evacuated before it.
 
         ``lost``: rows of the lost hosts. ``before``: number of servers that are evacuated before. Raises: RuleFailed.
         """
@@ -128,7 +128,7 @@ class Evacuations:
         return count - int(np.count_nonzero(mask[lost])) > unusable
 
     def surely_refused(self, server: PlannedServer, lost: IntArray) -> Hindrance | None:
-        """Return why a server of a lost host is refused whatever hosts were chosen for others; None if uncertain.
+        """Return why a server is refused for every choice of hosts for the other servers; None if this is not certain.
 
         This is so for members of an affinity group if all other members are on the same lost host.
         """

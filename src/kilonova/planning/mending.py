@@ -39,7 +39,7 @@ def violations(cloud: Cloud) -> list[Violation]:
 
 
 def _of_rules(cloud: Cloud) -> Iterator[Violation]:
-    """Yield servers on hosts that a rule forbids, whatever else is on the host."""
+    """Yield servers whose host a rule forbids even without the other servers on it."""
     static = {rule_name(each) for each in cloud.engine.filters if dependence_of(each) is DependsOn.SHARED}
     by_spec: dict[int, list[PlannedServer]] = defaultdict(list)
     for server in cloud.servers.values():

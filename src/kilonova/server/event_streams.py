@@ -55,7 +55,7 @@ class EventStreams:
         self.wake()
 
     def wake(self) -> None:
-        """Ask all streams for new bytes."""
+        """Make the thread ask each stream whether it has bytes to send."""
         with self._lock:
             if not self._is_stopped:
                 os.eventfd_write(self._wakeup, 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Addresses of OVN's databases; tests/guests/test_ovn_hosts.py tests the connections."""
+"""Addresses on which OVN's databases listen. The TLS connections are tested in tests/guests/test_ovn_hosts.py."""
 
 from pathlib import Path
 

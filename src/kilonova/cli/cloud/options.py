@@ -42,7 +42,7 @@ _GIVEN: ContextVar["Connection | None"] = ContextVar("given connection", default
 
 @contextmanager
 def using(connection: "Connection") -> Iterator[None]:
-    """Context manager in which commands use this connection, whatever cloud their options select."""
+    """Context manager in which commands use this connection and ignore their options that select a cloud."""
     token = _GIVEN.set(connection)
     try:
         yield

@@ -9,10 +9,10 @@ from kilonova.scheduler.live_hosts import LiveHosts
 
 
 def touched_between(before: LiveHosts, after: LiveHosts) -> IntArray | None:
-    """Return the rows of the hosts whose service or one of whose aggregates differs.
+    """Return the rows of the hosts whose service or aggregates have changed.
 
-    Return None if more than that differs: other hosts, inventories or traits, or the isolation rules of the cloud,
-    since a server may use no host outside the hosts of a rule that it meets.
+    Return None if anything else has changed: the hosts, inventories, traits, or isolation rules. A changed isolation
+    rule concerns all hosts, because a server that meets the rule may use no host without it.
     """
     old, new = before.hosts, after.hosts
     if before.changes is not after.changes or _isolation_of(old.aggregates) != _isolation_of(new.aggregates):
