@@ -46,7 +46,7 @@ def dataclass(
             of.__doc__ = of.__name__  # otherwise Python's decorator would derive a text from the signature
         # Python compares this class with its base classes; without any, it need not compile the methods that refuse
         as_bases = frozen and any(dataclasses.is_dataclass(base) for base in of.__mro__[1:])
-        python_s = dataclasses.dataclass(
+        python_s = dataclasses.dataclass(  # noqa: TID251 - this decorator extends it
             init=False, repr=False, eq=False, frozen=as_bases, slots=slots, kw_only=kw_only
         )
         record: Any = python_s(of)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Paths of a certificate's files."""
 
-from dataclasses import dataclass
 from pathlib import Path
+
+from kilonova.records import dataclass
 
 #: Name of the authority's own files.
 CA = "ca"

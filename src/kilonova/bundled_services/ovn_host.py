@@ -13,7 +13,6 @@ network. Its br-phy connects those of the other hosts.
 """
 
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from kilonova.bundled_services.certificate_files import Certificate
@@ -25,6 +24,7 @@ from kilonova.bundled_services.ovs_process import OvsProcess
 from kilonova.bundled_services.settings import MetadataSettings, OvnDatabases
 from kilonova.bundled_services.tunnel_end import TunnelEnd
 from kilonova.errors import Unavailable
+from kilonova.records import dataclass
 
 _READY_S = 30.0
 #: One host needs no tunnels, but OVN needs an address for them.

@@ -14,7 +14,6 @@ have OVN's role ``ovn-controller``: a host changes only its own records there, t
 import socket
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING
 from kilonova.bundled_services.certificate_files import Certificate
 from kilonova.bundled_services.host_network import run
 from kilonova.errors import ConfigurationError
+from kilonova.records import dataclass
 
 if TYPE_CHECKING:
     from kilonova.bundled_services.certificate_authority import CertificateAuthority

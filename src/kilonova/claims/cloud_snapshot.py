@@ -7,7 +7,6 @@ loaded in the read transaction, too.
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from typing import Protocol
 
 from sqlalchemy.engine import Connection
@@ -23,7 +22,7 @@ from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_migration import MoveKind
 from kilonova.planning.cloud import Cloud
 from kilonova.planning.planned_server import KINDS, NO_DEVICES, PlannedServer, hindrances
-from kilonova.records import dataclass
+from kilonova.records import dataclass, replace
 from kilonova.scheduler.devices.choice import DeviceNeeds, needs_of
 from kilonova.scheduler.devices.pci_request import Alias
 from kilonova.scheduler.engine.engine import Engine

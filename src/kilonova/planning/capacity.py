@@ -6,14 +6,14 @@ each active before the next is created. Quotas are not counted. Servers are plac
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
+from dataclasses import field
 
 import numpy as np
 
 from kilonova.errors import RuleFailed
 from kilonova.model.request_spec import RequestSpec
 from kilonova.planning.host_filling import Filling, NotIndependentError
-from kilonova.records import dataclass
+from kilonova.records import dataclass, replace
 from kilonova.scheduler.decision import SURVIVED, Decision
 from kilonova.scheduler.devices.choice import RANKED_KEPT, DeviceNeeds, first_that_gives, needs_of
 from kilonova.scheduler.devices.pci_request import Alias

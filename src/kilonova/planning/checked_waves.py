@@ -5,11 +5,11 @@ The resources of both hosts are held until the end of a wave. A refused move is 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from itertools import groupby
 
 from kilonova.planning.cloud import BegunMove, Cloud, Held
 from kilonova.planning.plan import PlannedMove
+from kilonova.records import replace
 from kilonova.scheduler.devices.choice import first_that_gives
 
 

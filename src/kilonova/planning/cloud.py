@@ -12,7 +12,6 @@ A move holds resources on both hosts from :meth:`Cloud.begin_move` to :meth:`Clo
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 
 from kilonova.model.host_devices import DeviceShare
@@ -20,7 +19,7 @@ from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import GroupView
 from kilonova.model.server_migration import MoveKind
 from kilonova.planning.planned_server import PlannedServer
-from kilonova.records import dataclass
+from kilonova.records import dataclass, replace
 from kilonova.scheduler.decision import Decision
 from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.engine.group_policies import group_for

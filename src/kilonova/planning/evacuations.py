@@ -8,7 +8,6 @@ they are lost, and the verdicts exclude them as they exclude any full host.
 
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +18,7 @@ from kilonova.model.server_migration import MoveKind
 from kilonova.planning.capacity import Hindrance
 from kilonova.planning.cloud import RANKED, Cloud
 from kilonova.planning.planned_server import PlannedServer
+from kilonova.records import replace
 from kilonova.scheduler.decision import SURVIVED, Decision
 from kilonova.scheduler.depends_on import DependsOn, dependence_of
 from kilonova.scheduler.devices.choice import first_that_gives

@@ -7,13 +7,12 @@ asked again for each server, the numbers follow from the free resources alone.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.planning.root_queries import UNLIMITED, RootQuery, root_queries
-from kilonova.records import dataclass
+from kilonova.records import dataclass, replace
 from kilonova.scheduler.depends_on import DependsOn, dependence_of
 from kilonova.scheduler.devices.choice import DeviceNeeds
 from kilonova.scheduler.engine.engine import Engine

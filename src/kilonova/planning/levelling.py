@@ -9,7 +9,6 @@ Axes: H hosts, R the levelled resource classes, S servers.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +19,7 @@ from kilonova.planning.cloud import Cloud, DoesNotFitError
 from kilonova.planning.destinations import Destinations
 from kilonova.planning.plan import PlannedMove
 from kilonova.planning.planned_server import PlannedServer
+from kilonova.records import dataclass
 from kilonova.scheduler.decision import SURVIVED
 from kilonova.scheduler.devices.choice import first_that_gives
 

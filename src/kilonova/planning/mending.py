@@ -7,12 +7,12 @@ the capacity of the host.
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 
 import numpy as np
 
 from kilonova.planning.cloud import Cloud
 from kilonova.planning.planned_server import PlannedServer
+from kilonova.records import dataclass, replace
 from kilonova.scheduler.depends_on import DependsOn, dependence_of
 from kilonova.scheduler.explanations.explain import explain
 from kilonova.scheduler.rule import rule_name

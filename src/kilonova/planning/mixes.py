@@ -7,14 +7,13 @@ yield the order 0, 0, 1, 0, again and again. The count stops at the first refusa
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import GroupView
 from kilonova.planning.capacity import Hindrance, as_asked, hindrances_of
-from kilonova.records import dataclass
+from kilonova.records import dataclass, replace
 from kilonova.scheduler.decision import Decision
 from kilonova.scheduler.devices.choice import RANKED_KEPT, DeviceNeeds, first_that_gives, needs_of
 from kilonova.scheduler.devices.pci_request import Alias

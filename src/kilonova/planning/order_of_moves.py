@@ -13,12 +13,12 @@ after all earlier moves from that host have ended: then the host never has more 
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 
 from kilonova.planning.cloud import Cloud
 from kilonova.planning.plan import Limits, PlannedMove
 from kilonova.planning.planned_server import PlannedServer
-from kilonova.records import dataclass
+from kilonova.records import dataclass, replace
 from kilonova.scheduler.depends_on import DependsOn, dependence_of
 from kilonova.scheduler.engine.provider_trees import is_plain
 from kilonova.scheduler.filters import FILTERS

@@ -5,13 +5,13 @@ A host is emptied completely or not at all, onto hosts that have servers already
 """
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 
 from kilonova.model.server_migration import MoveKind
 from kilonova.planning.cloud import Cloud
 from kilonova.planning.destinations import Destinations
 from kilonova.planning.plan import PlannedMove
 from kilonova.planning.planned_server import PlannedServer
+from kilonova.records import dataclass
 
 
 @dataclass

@@ -2,7 +2,6 @@
 """Rebalancing: a bounded number of moves towards an objective; the cloud is not worse after any of them."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
@@ -17,6 +16,7 @@ from kilonova.planning.order_of_moves import in_waves
 from kilonova.planning.packing import Packing
 from kilonova.planning.plan import NO_LIMITS, How, Limits, Plan, PlannedMove, Stay, possible_kinds
 from kilonova.planning.planned_server import PlannedServer
+from kilonova.records import dataclass
 
 #: The resource classes that ``spread`` levels.
 SPREAD = ("VCPU", "PCPU", "MEMORY_MB", "DISK_GB")
