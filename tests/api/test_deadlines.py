@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A GET ends when its time is over or its client has gone; whatever changes something goes on."""
+"""A request that only reads ends when its time is over or its client has gone; one that changes something goes on."""
 
 import logging
 
@@ -49,6 +49,25 @@ def test_a_get_ends_when_its_client_has_gone(control: Control, caplog: pytest.Lo
         assert Client(left(control.process.application), version="2.100").get("/servers/detail").status == 503
     (record,) = [each for each in caplog.records if each.name.startswith("kilonova.api")]
     assert "the client has disconnected" in record.getMessage()
+
+
+@pytest.mark.parametrize(
+    ("path", "body"), [("/capacity", {}), ("/drain", {"hosts": ["node1"]}), ("/explain", {"flavor": "1"})]
+)
+def test_a_post_that_only_reads_ends_when_its_client_has_gone(
+    control: Control, path: str, body: dict[str, object], caplog: pytest.LogCaptureFixture
+) -> None:
+    gone = Client(left(control.process.application), api="operator")
+    with caplog.at_level(logging.INFO):
+        assert gone.post(path, body).status == 503
+    (record,) = [each for each in caplog.records if each.name.startswith("kilonova.api")]
+    assert "the client has disconnected" in record.getMessage()
+
+
+def test_a_write_that_is_allowed_while_read_only_is_never_given_up(hasty: Control) -> None:
+    gone = Client(left(hasty.process.application), api="operator")
+    for enabled in (True, False):
+        assert gone.put("/read-only", {"read_only": {"enabled": enabled}}).status == 200
 
 
 def left(app: WsgiApp) -> WsgiApp:

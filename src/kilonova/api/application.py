@@ -185,7 +185,8 @@ class Exchange:
         query_string = environ.get("QUERY_STRING", "")
         query = read_query_string(query_string, api)
         body = self.family.decode_body(self.method, environ.get("CONTENT_TYPE"), raw, version)
-        if self.method not in _READING and not endpoint.reads(body):
+        reads = self.method in _READING or endpoint.reads(body)
+        if not reads and not endpoint.ends_read_only:
             require_writable(self.backend.writability)
         _require_storable(path, raw, body)
         _require_own_project(path, credentials)
@@ -195,7 +196,7 @@ class Exchange:
             endpoint.body.check(body, version)
         request = Request(self.method, self.req.url, self.req.prefix, path, query, headers, version, body, query_string)
         address = _remote_address(environ, trust_proxy=api.use_forwarded_for)
-        context = Context(self.backend, credentials, self.request_id, address, self.deadline())
+        context = Context(self.backend, credentials, self.request_id, address, self.deadline() if reads else NEVER)
         context.hand_over, context.token_expires_at = environ.get(HAND_OVER), _token_end(environ)
         with deadline.running(context.deadline):
             return context, endpoint.handler(context, request)
@@ -205,12 +206,10 @@ class Exchange:
         return self.family.needs_token(self.req.path, self.method)
 
     def deadline(self) -> Deadline:
-        """Return the deadline of the request. A write has none, because it must not stop halfway.
+        """Return the deadline of a request that only reads. A write has none, because it must not stop halfway.
 
         A read stops after ``[api] request_timeout``, or as soon as the client has disconnected.
         """
-        if self.method not in _READING:
-            return NEVER
         timeout_s = self.backend.settings.api.request_timeout_s
         ends_at = None if timeout_s is None else time.monotonic() + timeout_s
         return Deadline(ends_at, self.req.env.get(CLIENT_GONE, nobody_left))

@@ -167,7 +167,7 @@ def by_method(body: Any) -> bool:
 
 
 def changes_nothing(body: Any) -> bool:
-    """Value of ``Endpoint.reads`` for POST and PUT routes that change no data of the cloud."""
+    """Value of ``Endpoint.reads`` for POST routes that change nothing."""
     del body
     return True
 
@@ -177,7 +177,8 @@ class Endpoint:
     """A handler with its microversion range and the schemas of its body and query.
 
     Before ``since`` and after ``until`` the reply is 404. ``reads``: function that tells, for a body of a POST, PUT or
-    DELETE request, whether the request only reads. If so, it is allowed while the API is read-only.
+    DELETE request, whether the request only reads. If so, it is allowed while the API is read-only, and has a deadline,
+    as GET requests have. ``ends_read_only``: the request writes, and is allowed while the API is read-only.
     """
 
     handler: Handler
@@ -186,6 +187,7 @@ class Endpoint:
     since: Version | None = None
     until: Version | None = None
     reads: Callable[[Any], bool] = by_method
+    ends_read_only: bool = False
 
     def exists_at(self, version: Version) -> bool:
         return (self.since is None or version >= self.since) and (self.until is None or version <= self.until)

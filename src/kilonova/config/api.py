@@ -76,7 +76,7 @@ class ApiSettings:
     request_timeout_s: Annotated[
         float | None,
         Option(
-            "Timeout of a GET in seconds, after which the request gets 503; 0: no timeout (Kilonova's own).",
+            "Timeout in seconds of a request that only reads, after which it gets 503; 0: no timeout (Kilonova's own).",
             name="request_timeout",
             min=0.0,
             read=lambda seconds: seconds or None,

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """POST /operator/v1/capacity: how many more servers of each flavor fit, and what refuses the next one."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -17,7 +16,6 @@ from kilonova.api.policy import ADMIN, rule
 from kilonova.api.typed_body import read_typed
 from kilonova.api.validation import invalid_field
 from kilonova.db import flavors as stored_flavors
-from kilonova.deadline import Deadline, nobody_left
 from kilonova.model.flavor import Flavor
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import GroupView, ServerGroup
@@ -33,7 +31,6 @@ RULES = (
         ("POST", "/operator/v1/capacity"),
     ),
 )
-_MOST_SECONDS = 60.0
 _ANY_FLAVOR = Flavor("", "", 1, 1, 0)
 
 
@@ -65,8 +62,7 @@ def count_servers(ctx: Context, request: Request) -> Reply:
     with mirror.lock:
         cloud = CountedCloud(mirror.hosts_apart(), mirror.seq, engine, aliases)
         requests = asked.in_group(None if asked.group is None else mirror.group(asked.group.uuid))
-    with deadline.running(Deadline(time.monotonic() + _seconds(ctx), nobody_left)):
-        return Reply(200, asked.question.answer(cloud, requests, lambda _done, _text: deadline.check()))
+    return Reply(200, asked.question.answer(cloud, requests, lambda _done, _text: deadline.check()))
 
 
 def asked_servers(ctx: Context, asked: AskedCapacity, most: int) -> AskedServers:
@@ -85,11 +81,6 @@ def asked_servers(ctx: Context, asked: AskedCapacity, most: int) -> AskedServers
     default_zone = ctx.backend.settings.compute.default_availability_zone
     question = Question(shares=shares, by=asked.by, stranded=asked.stranded, default_zone=default_zone)
     return AskedServers([replace(spec, flavor=each) for each in flavors], group, question)
-
-
-def _seconds(ctx: Context) -> float:
-    timeout_s = ctx.backend.settings.api.request_timeout_s
-    return _MOST_SECONDS if timeout_s is None else min(timeout_s, _MOST_SECONDS)
 
 
 def _flavors(ctx: Context, asked: Sequence[ExplainedFlavor | str] | None, most: int) -> tuple[Flavor, ...]:

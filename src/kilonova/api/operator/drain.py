@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """POST /operator/v1/drain: the moves that empty hosts, in waves, and the servers that must stay. Nothing is moved."""
 
-import time
-
 from kilonova import deadline
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, changes_nothing
 from kilonova.api.operator.bodies.plans import AskedDrain
@@ -14,13 +12,11 @@ from kilonova.api.typed_body import read_typed
 from kilonova.api.validation import invalid_field
 from kilonova.claims.cloud_snapshot import CloudSnapshot, cloud_snapshot
 from kilonova.db import aggregates, services
-from kilonova.deadline import Deadline, nobody_left
 from kilonova.planning.drain import DrainRequest, drain
 from kilonova.planning.near_misses import near_misses
 from kilonova.scheduler.devices.pci_request import read_aliases
 
 RULES = (rule("kilonova:drain", ADMIN, "Plan the moves that empty hosts", ("POST", "/operator/v1/drain")),)
-_MOST_SECONDS = 60.0
 
 
 def plan_drain(ctx: Context, request: Request) -> Reply:
@@ -28,14 +24,13 @@ def plan_drain(ctx: Context, request: Request) -> Reply:
     ctx.authorize("kilonova:drain")
     body = read_typed(AskedDrain, request.body)
     asked = DrainRequest(_hosts(ctx, body), body.how, body.limits.limits, body.locked)
-    with deadline.running(Deadline(time.monotonic() + _seconds(ctx), nobody_left)):
-        # Servers of other hosts are loaded only if some of them may have to make room.
-        taken = _snapshot(ctx, asked.hosts)
+    # Servers of other hosts are loaded only if some of them may have to make room.
+    taken = _snapshot(ctx, asked.hosts)
+    plan = drain(taken.cloud, asked, deadline.check)
+    if any(stay.request is not None for stay in plan.stays):
+        taken = _snapshot(ctx, None)
         plan = drain(taken.cloud, asked, deadline.check)
-        if any(stay.request is not None for stay in plan.stays):
-            taken = _snapshot(ctx, None)
-            plan = drain(taken.cloud, asked, deadline.check)
-        misses = near_misses(taken.cloud, plan)
+    misses = near_misses(taken.cloud, plan)
     return Reply(200, {"seq": taken.seq, **plan_view(taken.cloud, plan, misses)})
 
 
@@ -43,11 +38,6 @@ def _snapshot(ctx: Context, on_hosts: frozenset[str] | None) -> CloudSnapshot:
     backend = ctx.backend
     aliases = read_aliases(backend.settings.scheduler.pci_alias)
     return cloud_snapshot(ctx, backend.mirror, backend.engine, on_hosts=on_hosts, aliases=aliases)
-
-
-def _seconds(ctx: Context) -> float:
-    timeout_s = ctx.backend.settings.api.request_timeout_s
-    return _MOST_SECONDS if timeout_s is None else min(timeout_s, _MOST_SECONDS)
 
 
 def _hosts(ctx: Context, body: AskedDrain) -> frozenset[str]:

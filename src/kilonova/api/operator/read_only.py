@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, changes_nothing
+from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.operator.schemas import read_only as schemas
 from kilonova.api.operator.schemas.parameters import NO_QUERY
 from kilonova.api.policy import ADMIN, rule
@@ -54,7 +54,6 @@ def _view(ctx: Context) -> dict[str, Any]:
 ROUTES: Routes = {
     _PATH: {
         "GET": Endpoint(show_read_only, query=NO_QUERY),
-        # ``reads``: the request is allowed while the API is read-only, because it must be able to end that state.
-        "PUT": Endpoint(update_read_only, body=schemas.UPDATE, query=NO_QUERY, reads=changes_nothing),
+        "PUT": Endpoint(update_read_only, body=schemas.UPDATE, query=NO_QUERY, ends_read_only=True),
     }
 }
