@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kilonova.model.provider import Inventory
+from kilonova.placement.inventory_columns import InventoryColumns, bits_by_name
 from kilonova.records import dataclass
 
 BoolArray = NDArray[np.bool_]
@@ -122,51 +123,22 @@ def build_provider_table(records: Sequence[ProviderRecord]) -> ProviderTable:
     root = np.arange(len(records), dtype=np.int64)
     while (parent[root] >= 0).any():
         root = np.where(parent[root] >= 0, parent[root], root)
-    classes: dict[str, int] = {}
-    for record in records:
-        for inventory in record.inventories:
-            classes.setdefault(inventory.resource_class, len(classes))
-    shape = (len(records), len(classes))
-    total, reserved, used, capacity = (np.zeros(shape, dtype=np.int64) for _ in range(4))
-    min_unit, max_unit, step_size = (np.ones(shape, dtype=np.int64) for _ in range(3))
-    ratio = np.ones(shape, dtype=np.float64)
-    has_inventory = np.zeros(shape, dtype=np.bool_)
+    columns = InventoryColumns.of([record.inventories for record in records], [record.used for record in records])
+    has_inventory = np.zeros(columns.total.shape, dtype=np.bool_)
     for row, record in enumerate(records):
         for inventory in record.inventories:
-            at = row, classes[inventory.resource_class]
-            has_inventory[at] = True
-            total[at], reserved[at], ratio[at] = inventory.total, inventory.reserved, inventory.allocation_ratio
-            min_unit[at], max_unit[at], step_size[at] = inventory.min_unit, inventory.max_unit, inventory.step_size
-            capacity[at] = inventory.capacity
-        for resource_class, amount in record.used.items():
-            used[row, classes[resource_class]] = amount
-    trait_rows, trait_bits = _bits([record.traits for record in records])
-    aggregate_rows, aggregate_bits = _bits([record.aggregates for record in records])
+            has_inventory[row, columns.resource_classes.index(inventory.resource_class)] = True
+    trait_rows, trait_bits = bits_by_name([record.traits for record in records])
+    aggregate_rows, aggregate_bits = bits_by_name([record.aggregates for record in records])
     return ProviderTable(
         uuids=tuple(row_of),
         row_of=row_of,
         parent=parent,
         root=root,
-        resource_classes=tuple(classes),
         has_inventory=has_inventory,
-        total=total,
-        reserved=reserved,
-        allocation_ratio=ratio,
-        min_unit=min_unit,
-        max_unit=max_unit,
-        step_size=step_size,
-        capacity=capacity,
-        used=used,
         trait_rows=trait_rows,
         trait_bits=trait_bits,
         aggregate_rows=aggregate_rows,
         aggregate_bits=aggregate_bits,
+        **columns._asdict(),
     )
-
-
-def _bits(sets: Sequence[frozenset[str]]) -> tuple[dict[str, int], BoolArray]:
-    rows = {name: row for row, name in enumerate(sorted(frozenset().union(*sets)))}
-    bits = np.zeros((len(rows), len(sets)), dtype=np.bool_)
-    for column, names in enumerate(sets):
-        bits[[rows[name] for name in names], column] = True
-    return rows, bits

@@ -11,6 +11,7 @@ from kilonova.model.aggregate import Aggregate
 from kilonova.model.host import Capabilities
 from kilonova.model.host_devices import NOTHING, HostDevices
 from kilonova.model.provider import Inventory
+from kilonova.placement.inventory_columns import InventoryColumns, bits_by_name
 from kilonova.records import dataclass
 from kilonova.scheduler.aggregate_index import AggregateIndex
 from kilonova.scheduler.device_states import DeviceStates
@@ -48,30 +49,11 @@ def build_host_table(
     records: Sequence[HostRecord], aggregates: Sequence[Aggregate] = (), *, taken_at: float = 0.0
 ) -> HostTable:
     """Build a table with one row per record, in the given order."""
-    classes: dict[str, int] = {}
-    traits: dict[str, int] = {}
+    columns = InventoryColumns.of([record.inventories for record in records], [record.used for record in records])
+    trait_rows, trait_bits = bits_by_name([record.traits for record in records])
     profiles: list[Capabilities] = []
-    for record in records:
-        for inventory in record.inventories:
-            classes.setdefault(inventory.resource_class, len(classes))
-        for trait in sorted(record.traits):
-            traits.setdefault(trait, len(traits))
-    shape = (len(records), len(classes))
-    total, reserved, used, capacity = (np.zeros(shape, dtype=np.int64, order="F") for _ in range(4))
-    min_unit, max_unit, step_size = (np.ones(shape, dtype=np.int64, order="F") for _ in range(3))
-    ratio = np.ones(shape, dtype=np.float64, order="F")
-    bits = np.zeros((len(traits), len(records)), dtype=np.bool_)
     profile = np.zeros(len(records), dtype=np.int32)
     for row, record in enumerate(records):
-        for inventory in record.inventories:
-            at = (row, classes[inventory.resource_class])
-            total[at], reserved[at], ratio[at] = inventory.total, inventory.reserved, inventory.allocation_ratio
-            min_unit[at], max_unit[at], step_size[at] = inventory.min_unit, inventory.max_unit, inventory.step_size
-            capacity[at] = inventory.capacity
-        for resource_class, amount in record.used.items():
-            used[row, classes[resource_class]] = amount
-        for trait in record.traits:
-            bits[traits[trait], row] = True
         if record.capabilities not in profiles:
             profiles.append(record.capabilities)
         profile[row] = profiles.index(record.capabilities)
@@ -85,17 +67,8 @@ def build_host_table(
         hosts=hosts,
         nodes=tuple(record.node or record.host for record in records),
         uuids=tuple(record.uuid or record.host for record in records),
-        resource_classes=tuple(classes),
-        total=total,
-        reserved=reserved,
-        allocation_ratio=ratio,
-        min_unit=min_unit,
-        max_unit=max_unit,
-        step_size=step_size,
-        capacity=capacity,
-        used=used,
-        trait_rows=traits,
-        trait_bits=bits,
+        trait_rows=trait_rows,
+        trait_bits=trait_bits,
         disabled=np.array([record.disabled for record in records], dtype=np.bool_),
         forced_down=np.array([record.forced_down for record in records], dtype=np.bool_),
         last_seen=np.array([record.last_seen for record in records], dtype=np.float64),
@@ -114,4 +87,5 @@ def build_host_table(
         taken_at=taken_at,
         metrics=metrics,
         cell_uuids=tuple(record.cell_uuid for record in records) if any(record.cell_uuid for record in records) else (),
+        **columns._asdict(),
     )
