@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deadline of a request: its processing stops after a timeout, or when the client has closed the connection.
+"""Deadline of a request or task: it stops after a timeout, or when the client of a request has closed the connection.
 
 The code that receives a request sets the deadline of the thread that answers it; long loops call :func:`check`
-regularly, and a database read that is running at the deadline is cancelled. Background threads have no deadline.
+regularly, and a database read that is running at the deadline is cancelled. Background threads have no deadline, except
+for tasks with a time budget.
 """
 
 import time
@@ -42,7 +43,7 @@ class Deadline:
 
 
 def nobody_left() -> bool:
-    """Return False: the ``client_gone`` function for HTTP servers that cannot detect a closed connection."""
+    """Return False: ``client_gone`` of tasks, and of HTTP servers that cannot detect a closed connection."""
     return False
 
 

@@ -6,16 +6,19 @@ Each count is a task with a lease and a time budget of its own, and its last res
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
 from sqlalchemy.engine import Connection
 
+from kilonova import deadline
 from kilonova.claims.cloud_snapshot import cloud_snapshot
 from kilonova.db import flavors, shared_tasks
 from kilonova.db.database import Database
 from kilonova.db.shared_tasks import Finished
-from kilonova.errors import InvalidRequest
+from kilonova.deadline import Deadline, nobody_left
+from kilonova.errors import DeadlineExceeded, InvalidRequest
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.flavor import Flavor
 from kilonova.model.request_spec import RequestSpec
@@ -26,19 +29,16 @@ from kilonova.planning.stranded import stranded
 from kilonova.scheduler.devices.choice import needs_of
 from kilonova.scheduler.devices.pci_request import Alias
 from kilonova.scheduler.engine.engine import Engine
+from kilonova.scheduler.host_table import HostTable
 from kilonova.scheduler.resources import with_resources
 
 CAPACITY, STRANDED, N_PLUS_ONE = "capacity", "stranded resources", "n-plus-one"
-#: Time beyond the budget after which another process may repeat a count: loading the servers is not interrupted.
+#: Time beyond the budget after which another process may repeat a count: a step between two checks is not interrupted.
 _GRACE_S = 300.0
 #: Longest and shortest interval in seconds at which a process looks whether a count is due.
 _EVERY_S, _OFTENEST_S = 60.0, 1.0
 #: Limit of the number of flavors, the first ones by id.
 MOST_FLAVORS = 100
-
-
-class _OverBudgetError(Exception):
-    """The time budget of a count is used up."""
 
 
 class CapacityCounts(PeriodicPart):
@@ -67,7 +67,6 @@ class CapacityCounts(PeriodicPart):
         self._interval = timedelta(seconds=interval_s)
         self._budget_s = budget_s
         self._may_act = may_act
-        self._until = 0.0
         thread = PeriodicThread(
             "capacity counts",
             self.look,
@@ -92,13 +91,13 @@ class CapacityCounts(PeriodicPart):
             lambda tx: shared_tasks.begin(tx, name, self._owner, every=self._interval, lease=lease)
         ):
             return False
-        self._until = time.monotonic() + self._budget_s
-        result = count()
+        with deadline.running(Deadline(time.monotonic() + self._budget_s, nobody_left)):
+            result = count()
         return self._database.write(lambda tx: shared_tasks.finish(tx, name, self._owner, result))
 
-    def _check(self) -> None:
-        if time.monotonic() > self._until:
-            raise _OverBudgetError
+    def _hosts(self) -> HostTable:
+        self._mirror.catch_up()
+        return self._mirror.hosts_apart()
 
     def _flavors(self) -> tuple[Flavor, ...]:
         with self._database.read() as connection:
@@ -106,31 +105,23 @@ class CapacityCounts(PeriodicPart):
 
     def _capacity(self) -> Any:
         """Return flavor name → number of servers; flavors without a limit, or beyond the budget, are absent."""
-        self._mirror.catch_up()
-        hosts = self._mirror.hosts_apart()
         fits: dict[str, int] = {}
-        try:
-            for flavor in self._flavors():
-                self._check()
-                try:
-                    found = capacity(hosts, RequestSpec(flavor), self._engine, aliases=self._aliases, check=self._check)
-                except InvalidRequest:
-                    continue
+        with suppress(DeadlineExceeded):
+            hosts = self._hosts()
+            for flavor in filter(self._is_possible, self._flavors()):
+                deadline.check()
+                spec = RequestSpec(flavor)
+                found = capacity(hosts, spec, self._engine, aliases=self._aliases, check=deadline.check)
                 if found.fits is not None:
                     fits[flavor.name] = found.fits
-        except _OverBudgetError:
-            pass
         return fits
 
     def _stranded(self) -> Any:
         """Return resource class → stranded part of its capacity; nothing if the budget does not suffice."""
-        self._mirror.catch_up()
-        requests = [RequestSpec(flavor) for flavor in self._flavors() if self._is_possible(flavor)]
         try:
-            found = stranded(
-                self._mirror.hosts_apart(), requests, self._engine, aliases=self._aliases, check=self._check
-            )
-        except _OverBudgetError:
+            requests = [RequestSpec(flavor) for flavor in self._flavors() if self._is_possible(flavor)]
+            found = stranded(self._hosts(), requests, self._engine, aliases=self._aliases, check=deadline.check)
+        except DeadlineExceeded:
             return {}
         return {each.resource_class: each.share for each in found}
 
@@ -143,13 +134,13 @@ class CapacityCounts(PeriodicPart):
 
     def _losses(self) -> Any:
         """Return the number of hosts whose servers do not fit elsewhere, and whether all hosts were tried."""
-        cloud = cloud_snapshot(self._database, self._mirror, self._engine, aliases=self._aliases).cloud
-        losses = Losses(cloud, self._check)
         failing = 0
         try:
+            cloud = cloud_snapshot(self._database, self._mirror, self._engine, aliases=self._aliases).cloud
+            losses = Losses(cloud, deadline.check)
             for host in cloud.hosts.rows_of_host():
                 failing += bool(losses.of_host(host).left_over)
-        except _OverBudgetError:
+        except DeadlineExceeded:
             return {"failing": failing, "complete": False}
         return {"failing": failing, "complete": True}
 

@@ -14,6 +14,7 @@ from sqlalchemy.engine import Connection
 from kilonova.db import mirror_source, placed_servers
 from kilonova.db.database import Database
 from kilonova.db.placed_servers import PlacedRow
+from kilonova.deadline import heeding
 from kilonova.errors import InvalidRequest
 from kilonova.mirror.mirror import Mirror, MirrorCopy
 from kilonova.model.flavor import Flavor
@@ -127,7 +128,7 @@ def planned_servers(
     places = {(host, node): row for row, (host, node) in enumerate(zip(hosts.hosts, hosts.nodes, strict=True))}
     movable = _Movable(hosts, engine)
     found = []
-    for row in rows:
+    for row in heeding(rows):
         at = places.get((row.host, row.node))
         if at is None:
             continue
