@@ -2,7 +2,7 @@
 import pytest
 
 from kilonova.api.operator.family import RULES
-from kilonova.api.operator.job_kind import JobKind, as_asked
+from kilonova.api.operator.job_kind import JobKind
 from kilonova.api.operator.job_kinds import KINDS
 
 
@@ -11,8 +11,3 @@ def test_a_kind_has_a_policy_rule_and_a_title(kind: JobKind) -> None:
     assert kind.rule in {rule.name for rule in RULES}
     assert kind.title
     assert len(kind.name) <= 64
-
-
-def test_parameters_without_a_preparation_stay_as_they_are() -> None:
-    parameters = {"a": [1]}
-    assert as_asked(None, parameters) is parameters  # type: ignore[arg-type]

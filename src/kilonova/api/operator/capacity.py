@@ -9,7 +9,7 @@ from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, changes
 from kilonova.api.operator.bodies.capacity import AskedCapacity
 from kilonova.api.operator.bodies.explain import ExplainedFlavor
 from kilonova.api.operator.capacity_answer import CountedCloud, Question
-from kilonova.api.operator.described_requests import flavor_of, request_of
+from kilonova.api.operator.described_requests import PresentHosts, flavor_of, in_group, request_of
 from kilonova.api.operator.schemas import capacity as schemas
 from kilonova.api.operator.schemas.parameters import NO_QUERY
 from kilonova.api.policy import ADMIN, rule
@@ -18,7 +18,7 @@ from kilonova.api.validation import invalid_field
 from kilonova.db import flavors as stored_flavors
 from kilonova.model.flavor import Flavor
 from kilonova.model.request_spec import RequestSpec
-from kilonova.model.server_group import GroupView, ServerGroup
+from kilonova.model.server_group import ServerGroup
 from kilonova.records import dataclass
 from kilonova.scheduler.devices.pci_request import read_aliases
 from kilonova.scheduler.engine.group_policies import require_support
@@ -42,26 +42,15 @@ class AskedServers:
     group: ServerGroup | None
     question: Question
 
-    def in_group(self, view: GroupView | None) -> tuple[RequestSpec, ...]:
-        """Return the requests with the present members of their group."""
-        return in_group(self.requests, view)
-
-
-def in_group(requests: Sequence[RequestSpec], view: GroupView | None) -> tuple[RequestSpec, ...]:
-    """Return the requests as requests of a server group."""
-    return tuple(requests) if view is None else tuple(replace(each, group=view) for each in requests)
-
 
 def count_servers(ctx: Context, request: Request) -> Reply:
     """POST /v1/capacity.  Errors: 400 naming the field, also for an unknown flavor, image, group, zone or host."""
     ctx.authorize("kilonova:capacity")
     aliases = read_aliases(ctx.backend.settings.scheduler.pci_alias)
     asked = asked_servers(ctx, read_typed(AskedCapacity, request.body), schemas.MOST_FLAVORS)
-    mirror, engine = ctx.backend.mirror, ctx.backend.engine
-    mirror.catch_up()
-    with mirror.lock:
-        cloud = CountedCloud(mirror.hosts_apart(), mirror.seq, engine, aliases)
-        requests = asked.in_group(None if asked.group is None else mirror.group(asked.group.uuid))
+    present = PresentHosts.of(ctx, asked.group)
+    cloud = CountedCloud(present.hosts, present.seq, ctx.backend.engine, aliases)
+    requests = in_group(asked.requests, present.group)
     return Reply(200, asked.question.answer(cloud, requests, lambda _done, _text: deadline.check()))
 
 

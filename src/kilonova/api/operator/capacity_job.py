@@ -6,8 +6,9 @@ from typing import Any
 
 from kilonova.api.http import Context
 from kilonova.api.operator.bodies.capacity import AskedCapacity
-from kilonova.api.operator.capacity import asked_servers, in_group
+from kilonova.api.operator.capacity import asked_servers
 from kilonova.api.operator.capacity_answer import CountedCloud, Question
+from kilonova.api.operator.described_requests import in_group
 from kilonova.api.operator.job_kind import JobKind
 from kilonova.api.operator.schemas.capacity import CAPACITY_JOB, MOST_FLAVORS_OF_JOB
 from kilonova.api.typed_body import read_typed

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Server requests that bodies of the operator API describe. Errors: 400 naming the field."""
+"""Server requests that bodies of the operator API describe, and the cloud they meet. Errors: 400 naming the field."""
+
+from collections.abc import Sequence
+from dataclasses import replace
 
 from kilonova.api.compute.hints import read_hints
 from kilonova.api.compute.target import check_place, split_zone
@@ -11,7 +14,31 @@ from kilonova.errors import NotFound
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.request_spec import RequestSpec
-from kilonova.model.server_group import ServerGroup
+from kilonova.model.server_group import GroupView, ServerGroup
+from kilonova.records import dataclass
+from kilonova.scheduler.host_table import HostTable
+
+
+@dataclass(frozen=True, slots=True)
+class PresentHosts:
+    """The hosts after commit ``seq``, apart from the mirror, and a server group with its members at this moment."""
+
+    hosts: HostTable
+    seq: int
+    group: GroupView | None
+
+    @classmethod
+    def of(cls, ctx: Context, group: ServerGroup | None) -> "PresentHosts":
+        """Return the present hosts, and the members of ``group``. Raises: Unavailable, DeadlineExceeded."""
+        mirror = ctx.backend.mirror
+        mirror.catch_up()
+        with mirror.lock:
+            return cls(mirror.hosts_apart(), mirror.seq, None if group is None else mirror.group(group.uuid))
+
+
+def in_group(requests: Sequence[RequestSpec], view: GroupView | None) -> tuple[RequestSpec, ...]:
+    """Return the requests as requests of a server group; unchanged without one."""
+    return tuple(requests) if view is None else tuple(replace(each, group=view) for each in requests)
 
 
 def request_of(ctx: Context, asked: DescribedRequest, flavor: Flavor) -> tuple[RequestSpec, ServerGroup | None]:

@@ -4,6 +4,7 @@
 from kilonova import deadline
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, changes_nothing
 from kilonova.api.operator.bodies.plans import AskedDrain
+from kilonova.api.operator.known_names import aggregate_of
 from kilonova.api.operator.plan_views import plan_view
 from kilonova.api.operator.schemas import plans as schemas
 from kilonova.api.operator.schemas.parameters import NO_QUERY
@@ -11,7 +12,7 @@ from kilonova.api.policy import ADMIN, rule
 from kilonova.api.typed_body import read_typed
 from kilonova.api.validation import invalid_field
 from kilonova.claims.cloud_snapshot import CloudSnapshot, cloud_snapshot
-from kilonova.db import aggregates, services
+from kilonova.db import services
 from kilonova.planning.drain import DrainRequest, drain
 from kilonova.planning.near_misses import near_misses
 from kilonova.scheduler.devices.pci_request import read_aliases
@@ -50,11 +51,7 @@ def _hosts(ctx: Context, body: AskedDrain) -> frozenset[str]:
                 raise invalid_field(f"hosts[{number}]", f"Compute host {name} could not be found.")
             found.add(service.host)
         if body.aggregate is not None:
-            every = aggregates.list_all(connection)
-            members = [each for each in every if body.aggregate in {each.name, str(each.id)}]
-            if not members:
-                raise invalid_field("aggregate", f"Aggregate {body.aggregate} could not be found.")
-            found.update(members[0].hosts)
+            found.update(aggregate_of(connection, body.aggregate).hosts)
     if not found:
         raise invalid_field("hosts", "Name at least one host, or an aggregate with hosts.")
     return frozenset(found)

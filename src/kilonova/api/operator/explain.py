@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """POST /operator/v1/explain: dry run of the scheduler for a server request that the body describes."""
 
-from dataclasses import replace
 from typing import Any
 
 from kilonova.api.compute.possible_guests import require_possible_guest
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, changes_nothing
 from kilonova.api.operator.bodies.explain import Explain
-from kilonova.api.operator.described_requests import flavor_of, request_of
+from kilonova.api.operator.described_requests import PresentHosts, flavor_of, in_group, request_of
 from kilonova.api.operator.paging import host_filters
 from kilonova.api.operator.schemas import explain as schemas
 from kilonova.api.operator.schemas.parameters import EXPLAIN_QUERY
@@ -36,16 +35,13 @@ def explain_request(ctx: Context, request: Request) -> Reply:
     asked = read_typed(Explain, request.body)
     spec, group = request_of(ctx, asked, flavor_of(ctx, asked.flavor))
     require_possible_guest(spec.flavor, spec.image, aliases, flavor_field="flavor", image_field="image")
-    mirror = ctx.backend.mirror
-    mirror.catch_up()
-    with mirror.lock:
-        hosts, seq = mirror.hosts_apart(), mirror.seq
-        if group is not None:
-            spec = replace(spec, group=mirror.group(group.uuid))
+    present = PresentHosts.of(ctx, group)
+    hosts = present.hosts
+    (spec,) = in_group([spec], present.group)
     found = what_if(hosts, spec, ctx.backend.engine, count=int(asked.count), aliases=aliases)
     body: dict[str, Any] = {
         "fits": found.fits,
-        "seq": seq,
+        "seq": present.seq,
         "servers": [decision_view(*each) for each in zip(found.decisions, found.chosen, strict=True)],
         "explained_server": found.explained + 1,
         "rules": rules_view(found.explanation),

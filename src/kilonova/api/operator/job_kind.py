@@ -10,24 +10,18 @@ from kilonova.conductor.jobs.job_context import JobContext
 from kilonova.records import dataclass
 
 
-def as_asked(ctx: Context, parameters: Any) -> Any:
-    """Return the parameters as they are: the job's function reads them itself."""
-    del ctx
-    return parameters
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobKind:
     """A kind of job. ``name``: as in ``POST /jobs``. ``parameters``: their schema.
 
-    ``run``: computes the result, JSON-ready, in a process of its own; its second argument is what ``prepare`` has
-    returned. ``prepare``: validates the parameters as the user, who may be unknown later (names of images, policy), and
-    returns them JSON-ready. ``rule``: policy rule that the client needs beside that of jobs.
+    ``prepare``: validates the parameters, resolves with the user's rights what they name (images, flavors), and returns
+    them JSON-ready. ``run``: computes the result, JSON-ready, in a process of its own; its second argument is what
+    ``prepare`` has returned. ``rule``: policy rule that the client needs beside that of jobs.
     """
 
     name: str
     title: str
     parameters: Schemas
+    prepare: Callable[[Context, Any], Any]
     run: Callable[[JobContext, Any], Any]
     rule: str
-    prepare: Callable[[Context, Any], Any] = as_asked

@@ -2,12 +2,12 @@
 """Routes below /operator/v1/jobs: start long computations, follow their progress, read their results, cancel them."""
 
 import zlib
-from datetime import datetime
 from typing import Any
 
 import orjson
 
 from kilonova.api.compute.links import next_link
+from kilonova.api.compute.times import whole_seconds
 from kilonova.api.faults import HttpError
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, integer_param
 from kilonova.api.operator.job_kinds import KINDS
@@ -123,14 +123,10 @@ def _view(row: JobRow) -> dict[str, Any]:
         "project_id": row.project_id,
         "user_id": row.user_id,
         "request_id": row.request_id,
-        "created_at": _time(row.created_at),
-        "started_at": _time(row.started_at),
-        "finished_at": _time(row.finished_at),
+        "created_at": whole_seconds(row.created_at),
+        "started_at": whole_seconds(row.started_at),
+        "finished_at": whole_seconds(row.finished_at),
     }
-
-
-def _time(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 ROUTES: Routes = {

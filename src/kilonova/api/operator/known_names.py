@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check that a host, server or flavor in a filter exists; a misspelt name would otherwise cause an empty list."""
+"""Check that a host, server or flavor in a filter exists, and find the aggregate that a body names.
+
+A misspelt name in a filter would otherwise cause an empty list.
+"""
 
 from sqlalchemy.engine import Connection
 
-from kilonova.api.validation import invalid_parameter
-from kilonova.db import flavors, instances, services
+from kilonova.api.validation import invalid_field, invalid_parameter
+from kilonova.db import aggregates, flavors, instances, services
 from kilonova.errors import NotFound
+from kilonova.model.aggregate import Aggregate
 
 
 def require_host(connection: Connection, parameter: str, host: str | None) -> None:
@@ -28,3 +32,12 @@ def require_flavor(connection: Connection, parameter: str, reference: str | None
         flavors.get(connection, reference.rstrip("/").rpartition("/")[2])
     except NotFound as error:
         raise invalid_parameter(parameter, reference, error.message) from None
+
+
+def aggregate_of(connection: Connection, reference: str) -> Aggregate:
+    """Return the aggregate with this id or name. Raises: InvalidRequest naming the field ``aggregate``."""
+    every = aggregates.list_all(connection)
+    named = [each for each in every if str(each.id) == reference] or [each for each in every if each.name == reference]
+    if not named:
+        raise invalid_field("aggregate", f"Aggregate {reference} could not be found.")
+    return named[0]

@@ -3,6 +3,7 @@
 
 from typing import Any
 
+from kilonova.api.compute.times import whole_seconds
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.operator.schemas import read_only as schemas
 from kilonova.api.operator.schemas.parameters import NO_QUERY
@@ -47,7 +48,7 @@ def _view(ctx: Context) -> dict[str, Any]:
         "enabled": configured or switch is not None,
         "configured": configured,
         "reason": None if switch is None else switch.reason,
-        "since": None if switch is None else switch.since.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "since": None if switch is None else whole_seconds(switch.since),
     }
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from kilonova.api.http import Context
 from kilonova.api.operator.bodies.plans import AskedRebalance
 from kilonova.api.operator.job_kind import JobKind
+from kilonova.api.operator.known_names import aggregate_of
 from kilonova.api.operator.plan_views import plan_view
 from kilonova.api.operator.schemas.plans import REBALANCE
 from kilonova.api.policy import ADMIN, rule
@@ -15,7 +16,6 @@ from kilonova.api.typed_body import read_typed
 from kilonova.api.validation import invalid_field
 from kilonova.claims.cloud_snapshot import loaded_cloud
 from kilonova.conductor.jobs.job_context import JobContext
-from kilonova.db import aggregates
 from kilonova.planning.rebalance import Objective, RebalanceRequest, rebalance
 
 RULES = (rule("kilonova:rebalance", ADMIN, "Plan moves that rebalance the cloud", ("POST", "/operator/v1/jobs")),)
@@ -32,10 +32,7 @@ def prepare(ctx: Context, parameters: Any) -> Any:
     found = None
     if asked.aggregate is not None:
         with ctx.read() as connection:
-            every = aggregates.list_all(connection)
-        found = next((each.id for each in every if asked.aggregate in {each.name, str(each.id)}), None)
-        if found is None:
-            raise invalid_field("aggregate", f"Aggregate {asked.aggregate} could not be found.")
+            found = aggregate_of(connection, asked.aggregate).id
     return {**parameters, "aggregate_id": found}
 
 

@@ -7,6 +7,7 @@ The list also has servers whose guest is missing on their host.
 from typing import Any
 
 from kilonova.api.compute.links import next_link
+from kilonova.api.compute.times import whole_seconds
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, integer_param
 from kilonova.api.operator.known_names import require_host
 from kilonova.api.operator.schemas import strays as schemas
@@ -67,7 +68,7 @@ def _view(odd: StrayGuest) -> dict[str, Any]:
         "reason": odd.oddity.value,
         "power_state": odd.power_state.name.lower() if odd.is_stray else None,
         "recorded_host": odd.recorded_host,
-        "since": None if odd.since is None else odd.since.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "since": whole_seconds(odd.since),
         "what": what,
         "remedy": remedy,
     }

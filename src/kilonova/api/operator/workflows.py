@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy.engine import Connection
 
 from kilonova.api.compute.links import next_link
+from kilonova.api.compute.times import whole_seconds
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, integer_param
 from kilonova.api.operator.known_names import require_server
 from kilonova.api.operator.paging import flag
@@ -127,7 +128,7 @@ def _view(row: WorkflowRow, now: datetime, *, is_alive: bool) -> dict[str, Any]:
         "tries": row.tries,
         "interrupt": row.interrupt,
         "awaited_host": row.awaited_host,
-        "awaited_since": _time(row.awaited_since),
+        "awaited_since": whole_seconds(row.awaited_since),
         "failure": None
         if failure is None
         else {
@@ -138,8 +139,8 @@ def _view(row: WorkflowRow, now: datetime, *, is_alive: bool) -> dict[str, Any]:
             "stuck_because": failure.stuck_because or None,
         },
         "process": {"id": row.owner, "alive": is_alive},
-        "created_at": _time(row.created_at),
-        "since": _time(row.since),
+        "created_at": whole_seconds(row.created_at),
+        "since": whole_seconds(row.since),
         "age_seconds": 0 if row.created_at is None else max(0, int((now - row.created_at).total_seconds())),
     }
 
@@ -172,10 +173,6 @@ def _state_of_step(workflow: Workflow[Any], row: WorkflowRow, step: str) -> str:
         return "to come"
     failed_at = workflow.index(failure.step) if workflow.has(failure.step) else present
     return "undone" if index <= failed_at else "to come"
-
-
-def _time(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 ROUTES: Routes = {
