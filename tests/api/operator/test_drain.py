@@ -79,7 +79,11 @@ def test_a_full_cloud_names_the_rules_and_the_smallest_change(new_control: NewCo
 
 def test_the_hosts_of_an_aggregate_are_emptied(new_control: NewControl) -> None:
     control = new_control(scenario=SCENARIO)
-    made = control.admin.post("/os-aggregates", {"aggregate": {"name": "rack"}}).body["aggregate"]
+    other, made = (
+        control.admin.post("/os-aggregates", {"aggregate": {"name": name}}).body["aggregate"] for name in ("a", "rack")
+    )
+    renamed = {"aggregate": {"name": str(made["id"])}}  # ids go before names
+    assert control.admin.put(f"/os-aggregates/{other['id']}", renamed).status == 200
     for host in ("node1", "node2"):
         assert control.admin.post(f"/os-aggregates/{made['id']}/action", {"add_host": {"host": host}}).status == 200
     servers = {boot(control, "node1"), boot(control, "node2")}

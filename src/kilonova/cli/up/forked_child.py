@@ -3,6 +3,9 @@
 
 A child is forked and runs its module in the copy of the supervisor, as ``python -P -m`` would in a new process. The
 modules in ``shared_modules.py`` are loaded once, for all children.
+
+``multiprocessing`` forks processes, too, but each start of a process reaps those that have ended, whose pids the
+supervisor still needs (`Child.reap`), and its processes do not run the functions registered with ``atexit``.
 """
 
 import atexit
