@@ -20,7 +20,8 @@ from kilonova.model.host import NODE_TRAITS
 from kilonova.model.provider import Inventory
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import GroupView
-from kilonova.planning.capacity import Hindrance, capacity
+from kilonova.planning.capacity import capacity
+from kilonova.planning.hindrance import Hindrance
 from kilonova.scheduler.devices.choice import first_that_gives, needs_of
 from kilonova.scheduler.devices.pci_request import read_aliases
 from kilonova.scheduler.engine.engine import Engine

@@ -15,8 +15,9 @@ from kilonova.errors import InvalidRequest
 from kilonova.model.flavor import Flavor
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import GroupView
-from kilonova.planning.capacity import Hindrance, capacity
+from kilonova.planning.capacity import capacity
 from kilonova.planning.cloud import Cloud
+from kilonova.planning.hindrance import Hindrance
 from kilonova.planning.mixes import Part, mix_capacity
 from kilonova.planning.places import Place, aggregates, by_place, zones
 from kilonova.planning.stranded import stranded

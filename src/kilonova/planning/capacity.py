@@ -12,6 +12,7 @@ import numpy as np
 
 from kilonova.errors import RuleFailed
 from kilonova.model.request_spec import RequestSpec
+from kilonova.planning.hindrance import Hindrance, hindrances_of
 from kilonova.planning.host_filling import Filling, NotIndependentError
 from kilonova.records import dataclass, replace
 from kilonova.scheduler.decision import SURVIVED, Decision
@@ -22,19 +23,8 @@ from kilonova.scheduler.guests import guest_of
 from kilonova.scheduler.host_table import HostTable, IntArray
 from kilonova.scheduler.resources import with_resources
 
-DEVICES = "devices"
-DEVICES_REASON = "cannot give the server's NUMA cells or PCI devices"
 MOST_ONE_BY_ONE = 100_000
 """Limit of the number of servers that are decided one by one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hindrance:
-    """A rule that rejects hosts for the first refused server. ``hosts``: the number of hosts that it rejects first."""
-
-    rule: str
-    reason: str
-    hosts: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +88,6 @@ def as_asked(spec: RequestSpec, engine: Engine) -> RequestSpec:
     """Return the request with the Placement query of its flavor and image, as the engine reads it."""
     asked = with_resources(spec)
     return asked if engine.pcpu_fallback else replace(asked, query=replace(asked.query, fallback=None))
-
-
-def hindrances_of(refusal: Decision) -> tuple[Hindrance, ...]:
-    """Return why a decision refused its server."""
-    found = [Hindrance(step.rule, step.reason, step.removed) for step in refusal.steps if step.removed]
-    if refusal.survivors:
-        found.append(Hindrance(DEVICES, DEVICES_REASON, refusal.survivors))
-    return tuple(found)
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ Each server leaves by one move. Only if a server fits on no host, other servers 
 the fewest GiB first. Servers that are hard to place are placed first.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 
 from kilonova.model.server_migration import MoveKind
 from kilonova.planning.checked_waves import checked
@@ -147,8 +147,8 @@ class _Attempt:
 
     def explain(self) -> None:
         """Turn the servers that are left into stays."""
-        leaving: Collection[str] = self._destinations.leaving
-        self.stays += [refusal(self._cloud, server, kinds, leaving) for server, kinds in self.left.values()]
+        leaving = self._destinations.leaving
+        self.stays += [refusal(self._cloud, server, kinds[0], leaving) for server, kinds in self.left.values()]
 
 
 class _Sizes:

@@ -15,8 +15,8 @@ import numpy as np
 from kilonova.model.ability import Ability
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_migration import MoveKind
-from kilonova.planning.capacity import Hindrance
 from kilonova.planning.cloud import RANKED, Cloud
+from kilonova.planning.hindrance import Hindrance
 from kilonova.planning.planned_server import PlannedServer
 from kilonova.records import replace
 from kilonova.scheduler.decision import SURVIVED, Decision
@@ -139,9 +139,9 @@ class Evacuations:
         row = self.cloud.row_of(server)
         if row is None or not self._are_independent or set(group.hosts) != {hosts.hosts[row]}:
             return None
-        return (
-            Hindrance(rule_name(rule), rule.reason, len(hosts) - len(lost)) if sum(group.hosts.values()) > 1 else None
-        )
+        if sum(group.hosts.values()) < 2:
+            return None
+        return Hindrance(rule_name(rule), rule.reason, len(hosts) - len(lost))
 
     def _valid_for(self, server: PlannedServer) -> tuple[BoolArray, int]:
         spec = server.spec.moving(MoveKind.EVACUATE, server.uuid)

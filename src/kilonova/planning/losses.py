@@ -16,10 +16,10 @@ from math import comb
 
 import numpy as np
 
-from kilonova.planning.capacity import Hindrance
 from kilonova.planning.cloud import Cloud
 from kilonova.planning.evacuations import Evacuations
-from kilonova.planning.places import reasons_among, zones
+from kilonova.planning.hindrance import Hindrance, hindrances_of
+from kilonova.planning.places import zones
 from kilonova.planning.planned_server import PlannedServer
 from kilonova.records import dataclass
 from kilonova.scheduler.decision import Decision
@@ -182,7 +182,7 @@ def _lost(hosts: int) -> Hindrance:
 
 def _reasons(refusal: Decision, kept: BoolArray) -> tuple[Hindrance, ...]:
     """Return why hosts reject a server; lost hosts count as such. ``kept``: the other hosts. Shapes: ``kept`` (H,)."""
-    return (_lost(int(np.count_nonzero(~kept))), *reasons_among(kept, refusal))
+    return (_lost(int(np.count_nonzero(~kept))), *hindrances_of(refusal, kept))
 
 
 def _order(server: PlannedServer) -> tuple[int, int, int, str]:

@@ -12,7 +12,8 @@ import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import GroupView
-from kilonova.planning.capacity import Hindrance, as_asked, hindrances_of
+from kilonova.planning.capacity import as_asked
+from kilonova.planning.hindrance import Hindrance, hindrances_of
 from kilonova.records import dataclass, replace
 from kilonova.scheduler.decision import Decision
 from kilonova.scheduler.devices.choice import RANKED_KEPT, DeviceNeeds, first_that_gives, needs_of

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from kilonova.planning.capacity import DEVICES, DEVICES_REASON, Hindrance
+from kilonova.planning.hindrance import Hindrance, hindrances_of
 from kilonova.records import dataclass
-from kilonova.scheduler.decision import SURVIVED, Decision
+from kilonova.scheduler.decision import Decision
 from kilonova.scheduler.host_table import BoolArray, HostTable, IntArray
 
 
@@ -63,18 +63,5 @@ def by_place(places: Iterable[Place], placed: IntArray, refusal: Decision) -> tu
     for place in places:
         members = place.members
         fits = int(placed[members].sum())
-        found.append(PlaceCapacity(place.name, int(members.sum()), fits, reasons_among(members, refusal)))
-    return tuple(found)
-
-
-def reasons_among(members: BoolArray, refusal: Decision) -> tuple[Hindrance, ...]:
-    """Return why hosts of ``members`` rejected the server of a decision. Shapes: ``members`` (H,)."""
-    removed = np.bincount(refusal.removed_by[members], minlength=SURVIVED + 1).tolist()
-    found = [
-        Hindrance(step.rule, step.reason, count)
-        for step, count in zip(refusal.steps, removed, strict=False)
-        if count and step.removed
-    ]
-    if removed[SURVIVED]:
-        found.append(Hindrance(DEVICES, DEVICES_REASON, removed[SURVIVED]))
+        found.append(PlaceCapacity(place.name, int(members.sum()), fits, hindrances_of(refusal, members)))
     return tuple(found)

@@ -11,7 +11,8 @@ from enum import StrEnum
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_migration import MoveKind
 from kilonova.planning.cloud import Cloud
-from kilonova.planning.planned_server import PlannedServer
+from kilonova.planning.hindrance import Hindrance, hindrances_of
+from kilonova.planning.planned_server import KINDS, PlannedServer
 from kilonova.records import dataclass
 
 
@@ -30,7 +31,7 @@ class How(StrEnum):
 _KINDS: Mapping[How, tuple[MoveKind, ...]] = {
     How.LIVE: (MoveKind.LIVE_MIGRATE,),
     How.COLD: (MoveKind.COLD_MIGRATE,),
-    How.EITHER: (MoveKind.LIVE_MIGRATE, MoveKind.COLD_MIGRATE),
+    How.EITHER: KINDS,
 }
 
 
@@ -69,13 +70,12 @@ class PlannedMove:
 class Stay:
     """A server that stays on its host, with the reason.
 
-    ``rules``: (rule, reason, hosts that the rule rejects first) of the scheduler's refusal. ``request``: the refused
-    request of a move; None if the server cannot be moved at all.
+    ``rules``: why the scheduler refuses a move. ``request``: the refused request of a move, if there is one.
     """
 
     server: PlannedServer
     reason: str
-    rules: tuple[tuple[str, str, int], ...] = ()
+    rules: tuple[Hindrance, ...] = ()
     request: RequestSpec | None = None
 
 
@@ -95,9 +95,6 @@ class Plan:
         return sum(move.gib for move in self.moves)
 
 
-NO_ROOM = "no host can take the server"
-
-
 def possible_kinds(server: PlannedServer, how: How, *, locked_too: bool) -> tuple[MoveKind, ...] | Stay:
     """Return the kinds of moves that a server allows, best first, or why it stays."""
     if server.locked and not locked_too:
@@ -108,14 +105,13 @@ def possible_kinds(server: PlannedServer, how: How, *, locked_too: bool) -> tupl
     return Stay(server, "; ".join(dict.fromkeys(server.hindrances[kind] for kind in how.kinds)))
 
 
-def refusal(cloud: Cloud, server: PlannedServer, kinds: Collection[MoveKind], leaving: Collection[str]) -> Stay:
+def refusal(cloud: Cloud, server: PlannedServer, kind: MoveKind, leaving: Collection[str]) -> Stay:
     """Return why no host can take a server now. Raises: RuleFailed."""
-    kind = next(iter(kinds))
-    decision = cloud.decide(server, kind, leaving=leaving, limit=1)
-    rules = tuple((step.rule, step.reason, step.removed) for step in decision.steps if step.removed)
     request = cloud.request(server, kind, leaving=leaving)
-    group = request.group
-    here = cloud.hosts.hosts[cloud.held(server).row]  # type: ignore[union-attr]
+    decision = cloud.engine.decide(cloud.hosts, request, limit=1)
+    rules, group, row = hindrances_of(decision), request.group, cloud.row_of(server)
+    assert row is not None, "the server is on no host"
+    here = cloud.hosts.hosts[row]
     if group is not None and group.policy == "affinity" and group.hosts.get(here):
         reason = (
             f"its server group {group.uuid} has the policy affinity and {group.hosts[here]} more members on the host, "
@@ -124,4 +120,4 @@ def refusal(cloud: Cloud, server: PlannedServer, kinds: Collection[MoveKind], le
         return Stay(server, reason, rules, request)
     if decision.survivors:
         return Stay(server, "its NUMA cells or PCI devices fit on no host", rules, request)
-    return Stay(server, NO_ROOM, rules, request)
+    return Stay(server, "no host can take the server", rules, request)

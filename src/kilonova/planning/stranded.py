@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
-from kilonova.planning.capacity import DEVICES, as_asked
+from kilonova.planning.capacity import as_asked
+from kilonova.planning.hindrance import DEVICES
 from kilonova.planning.root_queries import root_queries
 from kilonova.records import dataclass
 from kilonova.scheduler.decision import SURVIVED

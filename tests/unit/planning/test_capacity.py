@@ -10,7 +10,8 @@ from kilonova.errors import RuleFailed
 from kilonova.model.flavor import Flavor
 from kilonova.model.provider import Inventory
 from kilonova.model.request_spec import RequestSpec
-from kilonova.planning.capacity import Capacity, Hindrance, capacity
+from kilonova.planning.capacity import Capacity, capacity
+from kilonova.planning.hindrance import Hindrance
 from kilonova.scheduler.depends_on import DependsOn
 from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.host_records import HostRecord, build_host_table

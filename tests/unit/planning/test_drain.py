@@ -11,6 +11,7 @@ from kilonova.model.server_group import GroupView
 from kilonova.model.server_migration import MoveKind
 from kilonova.planning.cloud import Cloud
 from kilonova.planning.drain import DrainRequest, drain
+from kilonova.planning.hindrance import Hindrance
 from kilonova.planning.near_misses import near_misses
 from kilonova.planning.plan import How, Plan
 from kilonova.planning.planned_server import PlannedServer
@@ -82,7 +83,7 @@ def test_a_server_without_a_host_stays_with_the_nearest_miss() -> None:
     plan = drain(cloud, empty("host0"))
     (stay,) = plan.stays
     assert stay.reason == "no host can take the server"
-    assert ("Placement: VCPU", "cannot give 4 VCPU", 1) in stay.rules
+    assert Hindrance("Placement: VCPU", "cannot give 4 VCPU", 1) in stay.rules
     assert near_misses(cloud, plan)["a"].changes
 
 

@@ -6,7 +6,7 @@ import pytest
 from kilonova.model.flavor import Flavor
 from kilonova.model.provider import Inventory
 from kilonova.model.request_spec import RequestSpec
-from kilonova.planning.capacity import Hindrance
+from kilonova.planning.hindrance import Hindrance
 from kilonova.planning.mixes import Part, in_order, mix_capacity
 from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.host_records import HostRecord, build_host_table

@@ -3,7 +3,8 @@ from kilonova.model.aggregate import Aggregate
 from kilonova.model.flavor import Flavor
 from kilonova.model.provider import Inventory
 from kilonova.model.request_spec import RequestSpec
-from kilonova.planning.capacity import Hindrance, capacity
+from kilonova.planning.capacity import capacity
+from kilonova.planning.hindrance import Hindrance
 from kilonova.planning.places import aggregates, by_place, zones
 from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.host_records import HostRecord, build_host_table

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The answer about the capacity of the cloud, computed on one host table, and its form in JSON."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from kilonova.api.compute.possible_guests import require_possible_guest
+from kilonova.api.operator.views import hindrances_view
 from kilonova.errors import InvalidRequest
 from kilonova.model.request_spec import RequestSpec
-from kilonova.planning.capacity import Capacity, Hindrance, capacity
+from kilonova.planning.capacity import Capacity, capacity
+from kilonova.planning.hindrance import Hindrance
 from kilonova.planning.mixes import Part, mix_capacity
 from kilonova.planning.places import Place, aggregates, by_place, zones
 from kilonova.planning.stranded import StrandedResource, stranded
@@ -68,7 +70,7 @@ class Question:
             tick(done, f"flavor {name}")
             found = _of_flavor(cloud, spec, partial(tick, done, f"flavor {name}"))
             fits[name] = found.fits
-            refused.append({"flavor": name, "reasons": _reasons(found.reasons), **self._by(places, found)})
+            refused.append({"flavor": name, "reasons": hindrances_view(found.reasons), **self._by(places, found)})
         return {"fits": fits, "next": refused}
 
     def _mixed(self, cloud: CountedCloud, requests: Sequence[RequestSpec], tick: Tick) -> dict[str, Any]:
@@ -83,7 +85,7 @@ class Question:
         }
         body: dict[str, Any] = {"fits": dict(zip(names, counts, strict=True)), "next": [], "mix": mix}
         if found.refused is not None:
-            reasons = _reasons(found.reasons)
+            reasons = hindrances_view(found.reasons)
             refusal = Capacity(sum(found.fits or ()), found.reasons, found.placed, found.last)
             by = self._by(self._places(cloud.hosts), refusal)
             body["next"] = [{"flavor": names[found.refused], "reasons": reasons, **by}]
@@ -105,7 +107,7 @@ class Question:
             every = [(each.name, each.hosts, each.fits, each.reasons) for each in divided]
         return {
             "by": [
-                {self.by: name, "hosts": hosts, "fits": fits, "reasons": _reasons(reasons)}
+                {self.by: name, "hosts": hosts, "fits": fits, "reasons": hindrances_view(reasons)}
                 for name, hosts, fits, reasons in every
             ]
         }
@@ -125,10 +127,6 @@ def _of_flavor(cloud: CountedCloud, spec: RequestSpec, check: Callable[[], None]
     if refusal is not None:
         return Capacity(0, (refusal,))
     return capacity(cloud.hosts, spec, cloud.engine, aliases=cloud.aliases, check=check)
-
-
-def _reasons(found: Iterable[Hindrance]) -> list[dict[str, Any]]:
-    return [{"rule": each.rule, "reason": each.reason, "hosts": each.hosts} for each in found]
 
 
 def _stranded_view(found: StrandedResource) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 from kilonova.api.http import Context
 from kilonova.api.operator.job_kind import JobKind
 from kilonova.api.operator.schemas.n_plus_one import N_PLUS_ONE
+from kilonova.api.operator.views import hindrances_view
 from kilonova.claims.cloud_snapshot import loaded_cloud
 from kilonova.conductor.jobs.job_context import JobContext
 from kilonova.planning.cloud import Cloud
@@ -87,8 +88,7 @@ def _loss_view(cloud: Cloud, loss: Loss) -> dict[str, Any]:
 
 
 def _left_view(left: LeftOver) -> dict[str, Any]:
-    reasons = [{"rule": each.rule, "reason": each.reason, "hosts": each.hosts} for each in left.reasons]
-    return {"server": left.server.uuid, "name": left.server.name, "reasons": reasons}
+    return {"server": left.server.uuid, "name": left.server.name, "reasons": hindrances_view(left.reasons)}
 
 
 KIND = JobKind(

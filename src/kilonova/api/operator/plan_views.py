@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from kilonova.api.operator.views import nearest_view
+from kilonova.api.operator.views import hindrances_view, nearest_view
 from kilonova.model.server_migration import MoveKind
 from kilonova.planning.cloud import Cloud
 from kilonova.planning.plan import Plan, PlannedMove, Stay
@@ -48,6 +48,6 @@ def _stay_view(cloud: Cloud, stay: Stay, miss: NearestMiss | None) -> dict[str, 
         "name": stay.server.name,
         "host": cloud.hosts.hosts[stay.server.row],
         "reason": stay.reason,
-        "rules": [{"rule": rule, "reason": reason, "hosts": hosts} for rule, reason, hosts in stay.rules],
+        "rules": hindrances_view(stay.rules),
         "nearest_miss": nearest_view(() if miss is None else (miss,)),
     }

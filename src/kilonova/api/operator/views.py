@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON views of decisions, explanations and nearest misses."""
+"""JSON views of decisions, explanations, hindrances and nearest misses."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from kilonova.api.validation import invalid_parameter
+from kilonova.planning.hindrance import Hindrance
 from kilonova.scheduler.decision import Decision, RankedHost
 from kilonova.scheduler.explanations.changes import Change
 from kilonova.scheduler.explanations.explain import Explanation
@@ -31,6 +32,11 @@ def decision_view(decision: Decision, chosen: RankedHost | None) -> JSONDict:
             for each in decision.ranked
         ],
     }
+
+
+def hindrances_view(found: Iterable[Hindrance]) -> list[JSONDict]:
+    """Return why a server was refused: each rule with the number of hosts that it rejects first."""
+    return [{"rule": each.rule, "reason": each.reason, "hosts": each.hosts} for each in found]
 
 
 def rules_view(story: Explanation) -> list[JSONDict]:
