@@ -46,7 +46,9 @@ ALLOWED: dict[str, set[str]] = {
     "db": {"clock", "deadline", "decoding", "lease", "model", "scheduler", "errors", "identifiers", "periodic"},
     "mirror": {"db", "deadline", "model", "placement", "scheduler", "errors"},
     "change_feed": {"db", "errors"},
-    "claims": {"db", "deadline", "logs", "mirror", "model", "planning", "scheduler", "errors", "identifiers", "periodic"},
+    "claims": {
+        "db", "deadline", "logs", "mirror", "model", "planning", "scheduler", "errors", "identifiers", "periodic",
+    },
     "messaging": {"decoding", "logs", "model", "errors"},
     "conductor": {
         "clock", "claims", "db", "decoding", "guest_metadata", "lease", "logs", "messaging", "model", "errors",
