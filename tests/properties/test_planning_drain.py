@@ -5,9 +5,10 @@ from random import Random
 
 import pytest
 
+from kilonova.model.move_plan import How
 from kilonova.planning.cloud import Cloud
 from kilonova.planning.drain import DrainRequest, drain
-from kilonova.planning.plan import How, Limits
+from kilonova.planning.plan import Limits
 from support.carried_out import carry_out, require_limits
 from support.planned_clouds import random_cloud
 from support.samples import sampled

@@ -6,10 +6,11 @@ from random import Random
 
 import pytest
 
+from kilonova.model.move_plan import How, Objective
 from kilonova.planning.checked_waves import accepted
 from kilonova.planning.cloud import Cloud
-from kilonova.planning.plan import How, Limits
-from kilonova.planning.rebalance import Objective, RebalanceRequest, measure, rebalance
+from kilonova.planning.plan import Limits
+from kilonova.planning.rebalance import RebalanceRequest, measure, rebalance
 from support.carried_out import carry_out, require_limits
 from support.planned_clouds import random_cloud, with_violations
 from support.samples import sampled

@@ -11,8 +11,8 @@ from typing import Protocol
 
 from sqlalchemy.engine import Connection
 
+from kilonova.claims.present_cloud import PresentCloud
 from kilonova.db import mirror_source, placed_servers
-from kilonova.db.database import Database
 from kilonova.db.placed_servers import PlacedRow
 from kilonova.deadline import heeding
 from kilonova.errors import InvalidRequest
@@ -80,14 +80,15 @@ def cloud_snapshot(
         return _snapshot(connection, past.copy(), engine, on_hosts, aliases or {})
 
 
-def loaded_cloud(database: Database, engine: Engine, aliases: Mapping[str, Alias]) -> CloudSnapshot:
+def loaded_cloud(present: PresentCloud) -> CloudSnapshot:
     """Return the present cloud with all servers, read from the database alone; claims in progress are not counted.
 
     For processes without a mirror. Raises: Unavailable.
     """
+    database = present.database
     now = database.clock.seconds()
     with database.read(patient=True) as connection:
-        return _snapshot(connection, _past(connection, now).copy(), engine, None, aliases)
+        return _snapshot(connection, _past(connection, now).copy(), present.engine, None, present.aliases)
 
 
 def _past(connection: Connection, now: float) -> Mirror:

@@ -7,13 +7,14 @@ the fewest GiB first. Servers that are hard to place are placed first.
 
 from collections.abc import Callable, Sequence
 
+from kilonova.model.move_plan import How
 from kilonova.model.server_migration import MoveKind
 from kilonova.planning.checked_waves import checked
 from kilonova.planning.cloud import Cloud
 from kilonova.planning.destinations import Destinations, Found
 from kilonova.planning.making_room import MakingRoom
 from kilonova.planning.order_of_moves import in_waves
-from kilonova.planning.plan import NO_LIMITS, How, Limits, Plan, PlannedMove, Stay, possible_kinds, refusal
+from kilonova.planning.plan import NO_LIMITS, Limits, Plan, PlannedMove, Stay, possible_kinds, refusal
 from kilonova.planning.planned_server import PlannedServer
 from kilonova.records import dataclass
 

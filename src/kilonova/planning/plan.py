@@ -5,34 +5,15 @@ All moves of a wave may run at the same time and in any order. A wave begins whe
 ended and have freed their sources.
 """
 
-from collections.abc import Collection, Mapping
-from enum import StrEnum
+from collections.abc import Collection
 
+from kilonova.model.move_plan import How
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_migration import MoveKind
 from kilonova.planning.cloud import Cloud
 from kilonova.planning.hindrance import Hindrance, hindrances_of
-from kilonova.planning.planned_server import KINDS, PlannedServer
+from kilonova.planning.planned_server import PlannedServer
 from kilonova.records import dataclass
-
-
-class How(StrEnum):
-    """The kinds of moves that a plan may contain. ``EITHER``: a live migration where it is possible."""
-
-    LIVE = "live"
-    COLD = "cold"
-    EITHER = "either"
-
-    @property
-    def kinds(self) -> tuple[MoveKind, ...]:
-        return _KINDS[self]
-
-
-_KINDS: Mapping[How, tuple[MoveKind, ...]] = {
-    How.LIVE: (MoveKind.LIVE_MIGRATE,),
-    How.COLD: (MoveKind.COLD_MIGRATE,),
-    How.EITHER: KINDS,
-}
 
 
 @dataclass(frozen=True, slots=True)

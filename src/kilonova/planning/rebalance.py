@@ -2,10 +2,10 @@
 """Rebalancing: a bounded number of moves towards an objective; the cloud is not worse after any of them."""
 
 from collections.abc import Callable, Sequence
-from enum import StrEnum
 
 import numpy as np
 
+from kilonova.model.move_plan import How, Objective
 from kilonova.model.server_migration import MoveKind
 from kilonova.planning.checked_waves import checked
 from kilonova.planning.cloud import Cloud, DoesNotFitError
@@ -14,25 +14,12 @@ from kilonova.planning.levelling import IntArray, Levelling, Pools
 from kilonova.planning.mending import Violation, violations
 from kilonova.planning.order_of_moves import in_waves
 from kilonova.planning.packing import Packing
-from kilonova.planning.plan import NO_LIMITS, How, Limits, Plan, PlannedMove, Stay, possible_kinds
+from kilonova.planning.plan import NO_LIMITS, Limits, Plan, PlannedMove, Stay, possible_kinds
 from kilonova.planning.planned_server import PlannedServer
 from kilonova.records import dataclass
 
 #: The resource classes that ``spread`` levels.
 SPREAD = ("VCPU", "PCPU", "MEMORY_MB", "DISK_GB")
-
-
-class Objective(StrEnum):
-    """What to improve.
-
-    ``SPREAD``: equal shares of CPUs, memory and disks. ``LEVEL``: equal shares of one resource within each aggregate.
-    ``PACK``: more hosts without servers. ``MEND``: fewer servers that violate a rule.
-    """
-
-    SPREAD = "spread"
-    LEVEL = "level"
-    PACK = "pack"
-    MEND = "mend"
 
 
 @dataclass(frozen=True, slots=True)

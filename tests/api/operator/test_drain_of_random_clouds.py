@@ -12,7 +12,7 @@ from kilonova.api.operator.rebalance_job import run
 from kilonova.claims.present_cloud import PresentCloud
 from kilonova.conductor.jobs.job_context import JobContext
 from kilonova.db import jobs
-from kilonova.planning.rebalance import Objective
+from kilonova.model.move_plan import Objective
 from kilonova.scheduler.devices.pci_request import read_aliases
 from support.control import IMAGE, Control, NewControl
 from support.plans_over_http import carry_out, host_of

@@ -5,6 +5,7 @@ from typing import Any
 from kilonova.cli.wiring.rules import build_engine
 from kilonova.model.flavor import Flavor
 from kilonova.model.host import NODE_TRAITS
+from kilonova.model.move_plan import How
 from kilonova.model.provider import Inventory
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import GroupView
@@ -13,7 +14,7 @@ from kilonova.planning.cloud import Cloud
 from kilonova.planning.drain import DrainRequest, drain
 from kilonova.planning.hindrance import Hindrance
 from kilonova.planning.near_misses import near_misses
-from kilonova.planning.plan import How, Plan
+from kilonova.planning.plan import Plan
 from kilonova.planning.planned_server import PlannedServer
 from kilonova.scheduler.guests import guest_of
 from kilonova.scheduler.host_records import HostRecord, build_host_table

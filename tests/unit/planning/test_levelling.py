@@ -3,8 +3,8 @@ import numpy as np
 import pytest
 from tests.unit.planning.test_drain import cloud_of, server
 
+from kilonova.model.move_plan import How
 from kilonova.planning.levelling import Levelling, Pools
-from kilonova.planning.plan import How
 
 SERVERS = (server("a", 0, 4), server("b", 0, 1), server("c", 1, 1), server("d", 2, 2))
 

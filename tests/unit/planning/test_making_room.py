@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 from tests.unit.planning.test_drain import cloud_of, server
 
+from kilonova.model.move_plan import How
 from kilonova.planning.destinations import Destinations
 from kilonova.planning.making_room import MakingRoom
-from kilonova.planning.plan import How
 
 KINDS = How.COLD.kinds
 BIG = server("big", 0, 4)

@@ -4,10 +4,11 @@ from typing import Any
 import pytest
 from tests.unit.planning.test_drain import cloud_of, server
 
+from kilonova.model.move_plan import Objective
 from kilonova.model.server_group import GroupView
 from kilonova.model.server_migration import MoveKind
 from kilonova.planning.cloud import Cloud
-from kilonova.planning.rebalance import Objective, Rebalanced, RebalanceRequest, rebalance
+from kilonova.planning.rebalance import Rebalanced, RebalanceRequest, rebalance
 
 
 def improved(cloud: Cloud, objective: Objective, **options: Any) -> Rebalanced:

@@ -27,15 +27,15 @@ def prepare(ctx: Context, parameters: Any) -> Any:
 def run(context: JobContext, prepared: Any) -> Any:
     """Try the losses on one snapshot."""
     context.progress(0.0, "loading the cloud")
-    taken = loaded_cloud(context.database, context.cloud.engine, context.cloud.aliases)
-    lose, cloud = prepared["lose"], taken.cloud
-    losses = Losses(cloud)
+    taken = loaded_cloud(context.cloud)
+    lose, default, cloud = prepared["lose"], prepared["default_zone"], taken.cloud
+    losses = Losses(cloud, context.search(_LOADED, "losses in zones"))
     if lose == "host":
-        found = hosts_view(cloud, _of_hosts(context, losses))
+        found = hosts_view(cloud, _of_hosts(context, Losses(cloud)))
     elif lose == "zone":
-        found = _zones_view(cloud, losses.of_zones(prepared["default_zone"]))
+        found = _zones_view(cloud, losses.of_zones(default))
     else:
-        found = _zones_view(cloud, losses.of_any(int(lose), prepared["default_zone"]))
+        found = _zones_view(cloud, losses.of_any(int(lose), default))
     return {"seq": taken.seq, "lose": lose, "hosts": len(cloud.hosts), "servers": len(cloud.servers), **found}
 
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs of the kind ``rebalance``: the moves towards an objective, in waves. Nothing is moved."""
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 from kilonova.api.http import Context
@@ -16,11 +14,10 @@ from kilonova.api.typed_body import read_typed
 from kilonova.api.validation import invalid_field
 from kilonova.claims.cloud_snapshot import loaded_cloud
 from kilonova.conductor.jobs.job_context import JobContext
-from kilonova.planning.rebalance import Objective, RebalanceRequest, rebalance
+from kilonova.model.move_plan import Objective
+from kilonova.planning.rebalance import RebalanceRequest, rebalance
 
 RULES = (rule("kilonova:rebalance", ADMIN, "Plan moves that rebalance the cloud", ("POST", "/operator/v1/jobs")),)
-#: Progress of a search of unknown length: it is halfway after this time.
-_HALFWAY_S = 10.0
 _LOADED = 0.3
 
 
@@ -41,7 +38,7 @@ def run(context: JobContext, prepared: Any) -> Any:
     context.progress(0.0, "loading the cloud")
     aggregate = prepared["aggregate_id"]
     asked = read_typed(AskedRebalance, {name: prepared[name] for name in prepared if name != "aggregate_id"})
-    taken = loaded_cloud(context.database, context.cloud.engine, context.cloud.aliases)
+    taken = loaded_cloud(context.cloud)
     wanted = RebalanceRequest(
         asked.objective,
         asked.resource or "",
@@ -52,7 +49,7 @@ def run(context: JobContext, prepared: Any) -> Any:
         asked.limits.limits,
         asked.locked,
     )
-    found = rebalance(taken.cloud, wanted, _told(context))
+    found = rebalance(taken.cloud, wanted, context.search(_LOADED, "searching for moves"))
     return {
         "seq": taken.seq,
         "objective": asked.objective.value,
@@ -60,17 +57,6 @@ def run(context: JobContext, prepared: Any) -> Any:
         "after": found.after,
         **plan_view(taken.cloud, found.plan, {}),
     }
-
-
-def _told(context: JobContext) -> Callable[[], None]:
-    """Return a function that reports the progress of the search, whose length is unknown."""
-    began = time.monotonic()
-
-    def tell() -> None:
-        passed_s = time.monotonic() - began
-        context.progress(_LOADED + (1 - _LOADED) * passed_s / (passed_s + _HALFWAY_S), "searching for moves")
-
-    return tell
 
 
 KIND = JobKind(

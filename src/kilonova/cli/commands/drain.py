@@ -9,6 +9,7 @@ import typer
 from kilonova.cli.cloud.options import OPERATOR, AdminCloud, AsJson, DataFolder, connect
 from kilonova.cli.cloud.plan_tables import print_plan
 from kilonova.cli.cloud.printing import print_json
+from kilonova.model.move_plan import How
 
 
 def drain(
@@ -36,7 +37,7 @@ def drain(
         raise typer.BadParameter("Choose one of --live, --cold and --either.")
     limits = {"per_host": per_host, "per_wave": per_wave, "gib_per_host": gib_per_host}
     body: Mapping[str, Any] = {
-        "how": "live" if live else "cold" if cold else "either",
+        "how": (How.LIVE if live else How.COLD if cold else How.EITHER).value,
         "limits": {name: value for name, value in limits.items() if value is not None},
         "locked": locked,
         **({"hosts": list(hosts)} if hosts else {}),

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``kilonova rebalance``: shows moves that bring the cloud nearer to an objective, in waves."""
 
-from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
@@ -11,23 +10,7 @@ from kilonova.cli.cloud.jobs import run_job
 from kilonova.cli.cloud.options import AdminCloud, AsJson, DataFolder, connect
 from kilonova.cli.cloud.plan_tables import print_plan
 from kilonova.cli.cloud.printing import output_console, print_json
-
-
-class Objective(StrEnum):
-    """The objectives of the operator API."""
-
-    SPREAD = "spread"
-    LEVEL = "level"
-    PACK = "pack"
-    MEND = "mend"
-
-
-class How(StrEnum):
-    """The kinds of moves."""
-
-    LIVE = "live"
-    COLD = "cold"
-    EITHER = "either"
+from kilonova.model.move_plan import How, Objective
 
 
 def rebalance(
@@ -65,10 +48,10 @@ def rebalance(
 
 
 _VALUES = {
-    "spread": "imbalance of usage shares",
-    "level": "imbalance of usage shares",
-    "pack": "hosts with servers",
-    "mend": "violations",
+    Objective.SPREAD: "imbalance of usage shares",
+    Objective.LEVEL: "imbalance of usage shares",
+    Objective.PACK: "hosts with servers",
+    Objective.MEND: "violations",
 }
 
 

@@ -21,6 +21,17 @@ def test_progress_is_reported_at_most_five_times_a_second_and_within_bounds(data
     assert told == [(0.0, "some"), (0.4, "some"), (0.8, "some"), (1.0, "some"), (1.0, "some")]
 
 
+def test_the_progress_of_a_search_of_unknown_length_grows_and_never_reaches_the_end(database: Database) -> None:
+    told: list[float] = []
+    now = [0.0]
+    context = JobContext(PresentCloud(database, Engine()), lambda done, _text: told.append(done), lambda: now[0])
+    tell = context.search(0.5, "moves")
+    for now[0] in (0.0, 10.0, 1000.0):
+        tell()
+    assert told[:2] == [0.5, 0.75]
+    assert told[1] < told[2] < 1
+
+
 def test_a_snapshot_names_the_change_log_number_that_it_holds_for(database: Database) -> None:
     context = JobContext(PresentCloud(database, Engine()), lambda _done, _text: None)
     first = context.snapshot()

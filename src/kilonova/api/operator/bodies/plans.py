@@ -3,8 +3,8 @@
 
 import msgspec
 
-from kilonova.planning.plan import How, Limits
-from kilonova.planning.rebalance import Objective
+from kilonova.model.move_plan import How, Objective
+from kilonova.planning.plan import Limits
 
 
 class AskedLimits(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,12 +3,13 @@
 
 from kilonova.api.schemas.types import JSONDict
 from kilonova.api.validation import Schemas
+from kilonova.model.move_plan import How, Objective
 
 MOST_HOSTS = 1_000
 _NAME: JSONDict = {"type": "string", "minLength": 1, "maxLength": 255}
 _COUNT: JSONDict = {"type": ["integer", "null"], "minimum": 1, "maximum": 1_000_000}
 _GIB: JSONDict = {"type": ["number", "null"], "exclusiveMinimum": 0, "maximum": 1e12}
-_HOW: JSONDict = {"type": "string", "enum": ["live", "cold", "either"]}
+_HOW: JSONDict = {"type": "string", "enum": [each.value for each in How]}
 LIMITS: JSONDict = {
     "type": "object",
     "properties": {"per_host": _COUNT, "per_wave": _COUNT, "gib_per_host": _GIB},
@@ -34,7 +35,7 @@ REBALANCE = Schemas(
         (1, 0): {
             "type": "object",
             "properties": {
-                "objective": {"type": "string", "enum": ["spread", "level", "pack", "mend"]},
+                "objective": {"type": "string", "enum": [each.value for each in Objective]},
                 "resource": {**_NAME, "pattern": "^[A-Z0-9_]+$"},
                 "aggregate": _NAME,
                 "moves": _COUNT,
