@@ -184,6 +184,20 @@ class RequestSpec:
             move=kind,
         )
 
+    def of_new_server(self) -> "RequestSpec":
+        """Return the request for a new server with the same properties: in no server group yet, and on any host."""
+        return replace(
+            self,
+            instance_uuids=(),
+            force_host=None,
+            force_node=None,
+            requested_host=None,
+            requested_node=None,
+            ignore_hosts=frozenset(),
+            tried=(),
+            group=None,
+        )
+
     def with_query(self, **changes: Any) -> "RequestSpec":
         """Return a copy of this request with ``changes`` applied to fields of its resource query."""
         return replace(self, query=replace(self.query, **changes))

@@ -42,17 +42,13 @@ class Capacity:
     last: Decision | None = field(default=None, compare=False, repr=False)
 
 
-def _never() -> None:
-    pass
-
-
 def capacity(
     hosts: HostTable,
     spec: RequestSpec,
     engine: Engine,
     *,
     aliases: Mapping[str, Alias] | None = None,
-    check: Callable[[], None] = _never,
+    check: Callable[[], None] = lambda: None,
     one_by_one: bool = False,
 ) -> Capacity:
     """Return how many servers of the request fit, one after the other, and what refuses the next one.

@@ -4,11 +4,11 @@
 The resources of both hosts are held until the end of a wave. A refused move is tried again in the next waves.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from itertools import groupby
 
 from kilonova.planning.cloud import BegunMove, Cloud, Held
-from kilonova.planning.plan import PlannedMove
+from kilonova.planning.plan import PlannedMove, Stay
 from kilonova.records import replace
 from kilonova.scheduler.devices.choice import first_that_gives
 
@@ -22,9 +22,9 @@ def accepted(cloud: Cloud, move: PlannedMove) -> Held | None:
 
 
 def checked(
-    cloud: Cloud, moves: Sequence[PlannedMove], check: Callable[[], None]
-) -> tuple[tuple[PlannedMove, ...], tuple[PlannedMove, ...]]:
-    """Return the moves that are carried out, with their waves, and those that the scheduler refuses in all waves.
+    cloud: Cloud, moves: Iterable[PlannedMove], check: Callable[[], None]
+) -> tuple[tuple[PlannedMove, ...], list[Stay]]:
+    """Return the moves that are carried out, with their waves, and the servers that the scheduler refuses in all waves.
 
     ``check``: called regularly; stops the computation by an exception.
     """
@@ -51,4 +51,4 @@ def checked(
             number += bool(begun)
             if not begun and not waves:
                 break
-    return tuple(done), tuple(late)
+    return tuple(done), [Stay(move.server, "the scheduler refuses the planned move") for move in late]

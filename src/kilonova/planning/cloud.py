@@ -21,6 +21,7 @@ from kilonova.model.server_migration import MoveKind
 from kilonova.planning.planned_server import PlannedServer
 from kilonova.records import dataclass, replace
 from kilonova.scheduler.decision import Decision
+from kilonova.scheduler.devices.choice import RANKED_KEPT
 from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.engine.group_policies import group_for
 from kilonova.scheduler.engine.provider_trees import Allocations
@@ -29,8 +30,6 @@ from kilonova.scheduler.host_table import HostTable
 from kilonova.scheduler.live_hosts import LiveHosts
 from kilonova.scheduler.row_changes import RowChanges
 
-#: Number of hosts that the scheduler tries for the devices of a server.
-RANKED = 10
 _MOST_KNOWN_ALLOCATIONS = 4096
 
 
@@ -123,8 +122,7 @@ class Cloud:
         row = self.row_of(server)
         own = frozenset() if row is None else frozenset({self.hosts.hosts[row]})
         if kind is None:
-            spec = replace(server.spec, instance_uuids=(), force_host=None, force_node=None, tried=())
-            spec = replace(spec, requested_host=to, requested_node=None, ignore_hosts=frozenset(leaving))
+            spec = replace(server.spec.of_new_server(), requested_host=to, ignore_hosts=frozenset(leaving))
         else:
             spec = server.spec.moving(kind, server.uuid, leaving={*leaving, *server.avoided, *own}, host=to)
         if server.group_uuid is None:
@@ -138,7 +136,7 @@ class Cloud:
         *,
         leaving: Collection[str] = (),
         to: str | None = None,
-        limit: int = RANKED,
+        limit: int = RANKED_KEPT,
     ) -> Decision:
         """Return the scheduler's decision on a move of a server now; arguments as :meth:`request`. Raises: RuleFailed.
 

@@ -7,11 +7,14 @@ from typing import NamedTuple
 import numpy as np
 
 from kilonova.model.server_migration import MoveKind
-from kilonova.planning.cloud import RANKED, Cloud
+from kilonova.planning.cloud import Cloud
 from kilonova.planning.planned_server import PlannedServer
 from kilonova.scheduler.decision import SURVIVED, Decision
-from kilonova.scheduler.devices.choice import first_that_gives
+from kilonova.scheduler.depends_on import DependsOn, dependence_of
+from kilonova.scheduler.devices.choice import RANKED_KEPT, first_that_gives
+from kilonova.scheduler.engine.funnel import OWN_RULES
 from kilonova.scheduler.host_table import BoolArray, FloatArray
+from kilonova.scheduler.rule import Filter, rule_name
 
 
 class Found(NamedTuple):
@@ -32,10 +35,9 @@ class Destinations:
         self.cloud = cloud
         self.leaving = frozenset(leaving)
         self.tight = tight
-        #: Number of decisions made so far.
-        self.decisions = 0
-        rows = cloud.hosts.rows_of_host()
-        self._has_one_node = len(rows) == len(cloud.hosts)
+        self._has_one_node = len(cloud.hosts.rows_of_host()) == len(cloud.hosts)
+        #: The rules whose verdicts no move of another server can change.
+        self._fixed = {*OWN_RULES, *(rule_name(each) for each in cloud.engine.filters if not _follows_servers(each))}
 
     def find(self, server: PlannedServer, kinds: Sequence[MoveKind], *, to: str | None = None) -> Found | None:
         """Return a destination for a server; kinds of moves are tried in order. Raises: RuleFailed."""
@@ -46,8 +48,7 @@ class Destinations:
         return None
 
     def decide(self, server: PlannedServer, kind: MoveKind, to: str | None = None) -> Decision:
-        self.decisions += 1
-        return self.cloud.decide(server, kind, leaving=self.leaving, to=to, limit=RANKED)
+        return self.cloud.decide(server, kind, leaving=self.leaving, to=to, limit=RANKED_KEPT)
 
     def _row(self, server: PlannedServer, kind: MoveKind, to: str | None) -> int | None:
         decision = self.decide(server, kind, to)
@@ -82,17 +83,12 @@ class Destinations:
 
     def may_get_room(self, decision: Decision) -> BoolArray:
         """Return the hosts whose first rejecting rule depends on the servers that are there. Shapes: → (H,)."""
-        helped = [step.rule not in _FIXED for step in decision.steps]
+        helped = [step.rule not in self._fixed for step in decision.steps]
         by_rule = np.array([*helped, False] if len(helped) < SURVIVED else helped, dtype=np.bool_)
         return by_rule[np.minimum(decision.removed_by, len(by_rule) - 1)]
 
 
-#: Rules of the engine and filters whose verdicts no move of another server can change.
-_FIXED = frozenset(
-    {
-        *("ignore_hosts", "tried_hosts", "requested_destination", "force_hosts", "isolation"),
-        *("hypervisor_type", "abilities", "ComputeFilter", "AvailabilityZoneFilter", "ImagePropertiesFilter"),
-        *("AggregateInstanceExtraSpecsFilter", "AggregateMultiTenancyIsolation", "AggregateTypeAffinityFilter"),
-        *("AggregateImagePropertiesIsolation", "IsolatedHostsFilter"),
-    }
-)
+def _follows_servers(rule: Filter) -> bool:
+    """Tell whether the verdict of a filter on a host may depend on the servers of any host."""
+    depends_on = dependence_of(rule)
+    return depends_on is None or bool(depends_on & (DependsOn.ROWS | DependsOn.NAMES))

@@ -37,11 +37,7 @@ class DrainRequest:
     tries: int = TRIES
 
 
-def _never() -> None:
-    pass
-
-
-def drain(cloud: Cloud, asked: DrainRequest, check: Callable[[], None] = _never) -> Plan:
+def drain(cloud: Cloud, asked: DrainRequest, check: Callable[[], None] = lambda: None) -> Plan:
     """Return the moves that empty hosts. The cloud does not change.
 
     ``check``: called regularly; stops the computation by an exception.
@@ -62,10 +58,8 @@ def drain(cloud: Cloud, asked: DrainRequest, check: Callable[[], None] = _never)
         if not attempt.left:
             break
     assert best is not None
-    moves = tuple(in_waves(cloud, best.moves, asked.limits))
-    done, refused = checked(cloud, moves, check)
-    late = [Stay(move.server, "the scheduler refuses the planned move") for move in refused]
-    return Plan(done, tuple(sorted([*best.stays, *late], key=lambda stay: stay.server.uuid)))
+    done, refused = checked(cloud, in_waves(cloud, best.moves.values(), asked.limits), check)
+    return Plan(done, tuple(sorted([*best.stays, *refused], key=lambda stay: stay.server.uuid)))
 
 
 class _Attempt:
@@ -74,7 +68,8 @@ class _Attempt:
     def __init__(self, cloud: Cloud, asked: DrainRequest, check: Callable[[], None], *, tight: bool) -> None:
         self._cloud, self._asked, self._check = cloud, asked, check
         self._destinations = Destinations(cloud, asked.hosts | asked.avoiding, tight=tight)
-        self.moves: list[PlannedMove] = []
+        #: Server → its move, in the order of the moves.
+        self.moves: dict[str, PlannedMove] = {}
         self.stays: list[Stay] = []
         self.left: dict[str, tuple[PlannedServer, tuple[MoveKind, ...]]] = {}
         #: Server → what it can do, for servers that leave a host of the drain.
@@ -82,7 +77,7 @@ class _Attempt:
         self._displaced: set[str] = set()
 
     def cost(self) -> tuple[int, float, int]:
-        return len(self.left), sum(move.gib for move in self.moves), len(self.moves)
+        return len(self.left), sum(move.gib for move in self.moves.values()), len(self.moves)
 
     def place(self, servers: Sequence[PlannedServer]) -> None:
         """Place servers directly, until no further one finds a host."""
@@ -111,14 +106,11 @@ class _Attempt:
         return placed and bool(self.left)
 
     def _move(self, server: PlannedServer, found: Found) -> None:
-        source = self._cloud.row_of(server)
-        assert source is not None
-        before = next((move for move in self.moves if move.server is server), None)
-        if before is not None:
-            self.moves.remove(before)
-            source = before.source
+        before = self.moves.pop(server.uuid, None)
+        source = self._cloud.row_of(server) if before is None else before.source
+        assert source is not None, "the server is on no host"
         self._cloud.move(server, found.row)
-        self.moves.append(PlannedMove(server, source, found.row, found.kind))
+        self.moves[server.uuid] = PlannedMove(server, source, found.row, found.kind)
 
     def make_room(self) -> None:
         """Find room for the servers that are left by moving others."""

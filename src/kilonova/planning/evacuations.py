@@ -15,30 +15,26 @@ import numpy as np
 from kilonova.model.ability import Ability
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_migration import MoveKind
-from kilonova.planning.cloud import RANKED, Cloud
+from kilonova.planning.cloud import Cloud
 from kilonova.planning.hindrance import Hindrance
+from kilonova.planning.host_filling import FILTERS_OF_NAMES
 from kilonova.planning.planned_server import PlannedServer
 from kilonova.records import replace
 from kilonova.scheduler.decision import SURVIVED, Decision
 from kilonova.scheduler.depends_on import DependsOn, dependence_of
-from kilonova.scheduler.devices.choice import first_that_gives
+from kilonova.scheduler.devices.choice import RANKED_KEPT, first_that_gives
 from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.engine.kept_decisions import KeptDecisions
 from kilonova.scheduler.engine.provider_trees import needs_trees
 from kilonova.scheduler.engine.request_shape import request_shape
-from kilonova.scheduler.filters.different_host import DifferentHostFilter
 from kilonova.scheduler.filters.numa_topology import NUMATopologyFilter
 from kilonova.scheduler.filters.pci_passthrough import PciPassthroughFilter
-from kilonova.scheduler.filters.same_host import SameHostFilter
 from kilonova.scheduler.filters.server_group_affinity import ServerGroupAffinityFilter
-from kilonova.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAffinityFilter
 from kilonova.scheduler.host_table import BoolArray, IntArray
 from kilonova.scheduler.plug_in_rules import PlugInRequestFilter
 from kilonova.scheduler.rule import rule_name
 
 _FULL = 2**40
-#: Filters that depend on the server group or on named servers in a known way.
-_OF_NAMES = (ServerGroupAffinityFilter, ServerGroupAntiAffinityFilter, DifferentHostFilter, SameHostFilter)
 
 
 class _Request(NamedTuple):
@@ -99,7 +95,7 @@ class Evacuations:
         if spec is None or server.group_uuid is not None or server.avoided:
             decision = self.cloud.decide(server, MoveKind.EVACUATE, leaving=self._lost)
         else:
-            live, limit = self.cloud.live, RANKED if server.needs else 1
+            live, limit = self.cloud.live, RANKED_KEPT if server.needs else 1
             decision = self._kept.decide(live, live.hosts.taken_at, spec, limit=limit)
         best, _ = first_that_gives(decision, self.cloud.hosts, server.needs)
         if best is None:
@@ -156,17 +152,7 @@ class Evacuations:
 
     def _read(self, server: PlannedServer) -> _Request:
         hosts, stored = self.cloud.hosts, server.spec
-        spec = replace(
-            stored,
-            instance_uuids=(),
-            force_host=None,
-            force_node=None,
-            requested_host=None,
-            requested_node=None,
-            ignore_hosts=frozenset(),
-            tried=(),
-            group=None,
-        )
+        spec = stored.of_new_server()
         query = spec.query
         if server.named_servers or needs_trees(hosts, query) or not any(query.totals.values()):
             return _Request(stored, None, None)
@@ -179,5 +165,5 @@ class Evacuations:
 def _are_independent(engine: Engine) -> bool:
     """Tell whether a server that is placed on a host changes the verdicts of all rules on this host only."""
     plug_ins = [dependence_of(each) for each in engine.request_filters if isinstance(each, PlugInRequestFilter)]
-    of_filters = [dependence_of(each) for each in engine.filters if type(each) not in _OF_NAMES]
+    of_filters = [dependence_of(each) for each in engine.filters if type(each) not in FILTERS_OF_NAMES]
     return all(each is not None and DependsOn.NAMES not in each for each in (*plug_ins, *of_filters))

@@ -28,8 +28,8 @@ from kilonova.scheduler.rule import Filter, rule_name
 
 _OWN_PACKAGE = "kilonova.scheduler."
 _MOST_STEPS = 10_000
-#: Filters that depend on named servers or the server group in a way that this module knows.
-_KNOWN = (DifferentHostFilter, SameHostFilter, ServerGroupAffinityFilter, ServerGroupAntiAffinityFilter)
+#: Filters that depend on the server group or on named servers, in a known way.
+FILTERS_OF_NAMES = (DifferentHostFilter, SameHostFilter, ServerGroupAffinityFilter, ServerGroupAntiAffinityFilter)
 
 
 class NotIndependentError(Exception):
@@ -167,7 +167,7 @@ def _asked_again(filters: Sequence[Filter], hosts: HostTable, spec: RequestSpec)
     """Yield the filters whose verdict on a host can change when the host takes a server of the request."""
     for each in filters:
         depends_on = dependence_of(each) or DependsOn.SHARED
-        if DependsOn.NAMES in depends_on and type(each) not in _KNOWN:
+        if DependsOn.NAMES in depends_on and type(each) not in FILTERS_OF_NAMES:
             raise NotIndependentError
         if DependsOn.ROWS not in depends_on:
             continue

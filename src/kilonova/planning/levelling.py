@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kilonova.model.server_migration import MoveKind
-from kilonova.planning.cloud import Cloud, DoesNotFitError
+from kilonova.planning.cloud import Cloud
 from kilonova.planning.destinations import Destinations
 from kilonova.planning.plan import PlannedMove
 from kilonova.planning.planned_server import PlannedServer
@@ -81,16 +81,16 @@ class Pools:
         """Return the standard deviation of the shares of each class. Units: shares of capacity. Shapes: → (R,)."""
         return np.asarray(np.sqrt(self._variances()))
 
-    def deviation_after(self, amounts: FloatArray, row: int) -> FloatArray:
+    def deviation_after(self, amounts: FloatArray, row: int, falls: FloatArray) -> FloatArray:
         """Return the sum of the standard deviations after a server has moved from a host to each host of its pool.
 
-        Shapes: ``amounts`` (R,) → (H,).
+        ``falls``: by how much each of these moves lowers the dispersions. Shapes: ``amounts`` (R,), ``falls`` (H, R)
+        → (H,).
         """
         share = np.where(self._has, amounts / self._capacity, 0.0)
         count, offset = self._counts[self.number[row]], self._offsets()[self.number[row]]
         moved = (offset + (share - share[row]) / count) ** 2 - offset**2
-        fall = self.relief(amounts, np.array([row])) - self.burden(amounts)
-        later = self._variances() - fall - moved * count / self._hosts
+        later = self._variances() - falls - moved * count / self._hosts
         return np.asarray(np.sqrt(np.maximum(later, 0.0)).sum(axis=1))
 
     def _variances(self) -> FloatArray:
@@ -190,10 +190,7 @@ class Levelling:
             if found is None:
                 return
             self._waits[found.place] = False
-            try:
-                self._cloud.move(found.move.server, found.move.row)
-            except DoesNotFitError:
-                continue
+            self._cloud.move(found.move.server, found.move.row)
             count, gib = count + 1, gib + found.move.gib
             yield found.move
 
@@ -238,7 +235,7 @@ class Levelling:
         lower = self._pools.gain(falls)
         if by_imbalance:
             return np.asarray(np.where(lower > 0, lower, -np.inf))
-        gains = self._pools.deviations().sum() - self._pools.deviation_after(amounts, row)
+        gains = self._pools.deviations().sum() - self._pools.deviation_after(amounts, row, falls)
         return np.asarray(np.where(lower > 0, gains, -np.inf))
 
     def _least_burden(self, burdens: Sequence[FloatArray]) -> FloatArray:

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Room for a server that fits on no host: a bounded search for servers that can be moved off one host first."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from kilonova.model.server_migration import MoveKind
-from kilonova.planning.cloud import Cloud, DoesNotFitError
 from kilonova.planning.destinations import Destinations, Found
 from kilonova.planning.planned_server import PlannedServer
 
@@ -42,7 +41,7 @@ class MakingRoom:
         self, destinations: Destinations, kinds_of: KindsOf, cost: Callable[[PlannedServer], float], tries: int
     ) -> None:
         self._destinations = destinations
-        self._cloud: Cloud = destinations.cloud
+        self._cloud = destinations.cloud
         self._kinds_of = kinds_of
         self._cost = cost
         self.tries = tries
@@ -111,19 +110,18 @@ class MakingRoom:
                 found[name] = lacks
         return found
 
-    def _try(self, server: PlannedServer, kinds: Sequence[MoveKind], others: Collection[PlannedServer]) -> Room | None:
+    def _try(self, server: PlannedServer, kinds: Sequence[MoveKind], others: Sequence[PlannedServer]) -> Room | None:
         cloud = self._cloud
-        host = cloud.hosts.hosts[cloud.row_of(next(iter(others))) or 0]
+        row = cloud.row_of(others[0])
+        assert row is not None, "the server is on no host"
+        host = cloud.hosts.hosts[row]
         displaced: list[Displaced] = []
-        try:
-            with cloud.branch():
-                for each in others:
-                    found = self._destinations.find(each, self._kinds_of(each))
-                    if found is None:
-                        return None
-                    cloud.move(each, found.row)
-                    displaced.append(Displaced(each, found))
-                to = self._destinations.find(server, kinds, to=host)
-                return None if to is None else Room(tuple(displaced), to)
-        except DoesNotFitError:
-            return None
+        with cloud.branch():
+            for each in others:
+                found = self._destinations.find(each, self._kinds_of(each))
+                if found is None:
+                    return None
+                cloud.move(each, found.row)
+                displaced.append(Displaced(each, found))
+            to = self._destinations.find(server, kinds, to=host)
+            return None if to is None else Room(tuple(displaced), to)

@@ -12,13 +12,13 @@ import numpy as np
 
 from kilonova.planning.cloud import Cloud
 from kilonova.planning.planned_server import PlannedServer
-from kilonova.records import dataclass, replace
+from kilonova.records import dataclass
 from kilonova.scheduler.depends_on import DependsOn, dependence_of
+from kilonova.scheduler.engine.funnel import ISOLATION_RULE
 from kilonova.scheduler.explanations.explain import explain
 from kilonova.scheduler.rule import rule_name
 
 OVER_CAPACITY = "capacity"
-_ISOLATION = "isolation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +46,8 @@ def _of_rules(cloud: Cloud) -> Iterator[Violation]:
         if cloud.row_of(server) is not None:
             by_spec[id(server.spec)].append(server)
     for servers in by_spec.values():
-        spec = replace(servers[0].spec, instance_uuids=(), force_host=None, force_node=None, group=None, tried=())
-        spec = replace(spec, ignore_hosts=frozenset(), requested_host=None, requested_node=None)
-        story = explain(cloud.hosts, spec, cloud.engine)
-        rules = [each for each in story.verdicts if each.rule == _ISOLATION or each.rule in static]
+        story = explain(cloud.hosts, servers[0].spec.of_new_server(), cloud.engine)
+        rules = [each for each in story.verdicts if each.rule == ISOLATION_RULE or each.rule in static]
         for server in servers:
             row = cloud.row_of(server)
             broken = next((each for each in rules if not each.passes[row]), None)

@@ -12,7 +12,7 @@ after all earlier moves from that host have ended: then the host never has more 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
 
 from kilonova.planning.cloud import Cloud
@@ -162,7 +162,7 @@ def _raise(numbers: dict[str, int], key: str, number: int) -> None:
 
 
 def in_waves(
-    cloud: Cloud, moves: Sequence[PlannedMove], limits: Limits, *, keeps_order: bool = False
+    cloud: Cloud, moves: Iterable[PlannedMove], limits: Limits, *, keeps_order: bool = False
 ) -> Iterator[PlannedMove]:
     """Yield the moves with their waves, in the given order. ``cloud``: the state before the first move.
 

@@ -8,7 +8,7 @@ import numpy as np
 from kilonova.model.move_plan import How, Objective
 from kilonova.model.server_migration import MoveKind
 from kilonova.planning.checked_waves import checked
-from kilonova.planning.cloud import Cloud, DoesNotFitError
+from kilonova.planning.cloud import Cloud
 from kilonova.planning.destinations import Destinations
 from kilonova.planning.levelling import IntArray, Levelling, Pools
 from kilonova.planning.mending import Violation, violations
@@ -53,11 +53,7 @@ class Rebalanced:
     after: float
 
 
-def _never() -> None:
-    pass
-
-
-def rebalance(cloud: Cloud, asked: RebalanceRequest, check: Callable[[], None] = _never) -> Rebalanced:
+def rebalance(cloud: Cloud, asked: RebalanceRequest, check: Callable[[], None] = lambda: None) -> Rebalanced:
     """Return moves towards an objective. The cloud does not change.
 
     ``check``: called regularly; stops the computation by an exception. Raises: RuleFailed; what ``check`` raises.
@@ -68,13 +64,12 @@ def rebalance(cloud: Cloud, asked: RebalanceRequest, check: Callable[[], None] =
         moves, stays = _moves(cloud, asked, check)
     # Moves that share a host keep their order, so that each has its planned gain.
     keeps_order = asked.objective in {Objective.SPREAD, Objective.LEVEL}
-    done, refused = checked(cloud, tuple(in_waves(cloud, moves, asked.limits, keeps_order=keeps_order)), check)
-    stays += [Stay(move.server, "the scheduler refuses the planned move") for move in refused]
+    done, refused = checked(cloud, in_waves(cloud, moves, asked.limits, keeps_order=keeps_order), check)
     with cloud.branch():
         for move in done:
             cloud.move(move.server, move.row)
         after = value()
-    return Rebalanced(Plan(done, tuple(stays)), before, after)
+    return Rebalanced(Plan(done, (*stays, *refused)), before, after)
 
 
 def measure(cloud: Cloud, asked: RebalanceRequest) -> Callable[[], float]:
@@ -145,28 +140,27 @@ def _mended(
     destinations = Destinations(cloud, ())
     moves: list[PlannedMove] = []
     stays: list[Stay] = []
+    gib = 0.0
     for each in sorted(_violations(cloud, asked), key=lambda each: each.server.disk_gib):
         check()
         server = each.server
         possible = possible_kinds(server, asked.how, locked_too=asked.locked_too)
         if isinstance(possible, Stay):
-            stays.append(Stay(server, f"violates {each.rule} ({each.reason}), but {possible.reason}"))
+            stays.append(_staying(each, possible.reason))
             continue
         found = destinations.find(server, possible)
-        move = None if found is None else PlannedMove(server, server.row, found.row, found.kind)
-        if move is None or _is_too_much(asked, moves, move):
-            why = "no host can take the server" if move is None else "the limits of the plan are reached"
-            stays.append(Stay(server, f"violates {each.rule} ({each.reason}), but {why}"))
+        if found is None:
+            stays.append(_staying(each, "no host can take the server"))
             continue
-        try:
-            cloud.move(server, move.row)
-        except DoesNotFitError:
+        move = PlannedMove(server, server.row, found.row, found.kind)
+        if len(moves) == asked.moves or (asked.gib is not None and gib + move.gib > asked.gib):
+            stays.append(_staying(each, "the limits of the plan are reached"))
             continue
+        cloud.move(server, move.row)
         moves.append(move)
+        gib += move.gib
     return moves, stays
 
 
-def _is_too_much(asked: RebalanceRequest, moves: Sequence[PlannedMove], move: PlannedMove) -> bool:
-    if asked.moves is not None and len(moves) >= asked.moves:
-        return True
-    return asked.gib is not None and sum(each.gib for each in (*moves, move)) > asked.gib
+def _staying(violation: Violation, why: str) -> Stay:
+    return Stay(violation.server, f"violates {violation.rule} ({violation.reason}), but {why}")

@@ -24,8 +24,9 @@ def test_changes_by_a_move_are_foreseen(number: list[int]) -> None:
     cloud = cloud_of([8, 4, 12], *SERVERS)
     pools = Pools(cloud, np.array(number), ["VCPU", "MEMORY_MB"])
     amounts = pools.amounts(SERVERS[0])
-    fall = pools.relief(amounts, np.array([0]))[0] - pools.burden(amounts)[2]
-    before, imbalance, later = pools.dispersions(), pools.imbalance(), pools.deviation_after(amounts, 0)[2]
+    falls = pools.relief(amounts, np.array([0])) - pools.burden(amounts)
+    fall, later = falls[2], pools.deviation_after(amounts, 0, falls)[2]
+    before, imbalance = pools.dispersions(), pools.imbalance()
     cloud.move(SERVERS[0], 2)
     assert before - pools.dispersions() == pytest.approx(fall, abs=1e-12)
     assert imbalance - pools.imbalance() == pytest.approx(float(pools.gain(fall)), abs=1e-12)

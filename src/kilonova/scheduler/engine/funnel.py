@@ -32,10 +32,11 @@ from kilonova.scheduler.rule import Filter, RequestFilter, reason_of, rule_name
 
 PLACEMENT_RULE = "Placement: "
 """Prefix of the rule names of Placement conditions."""
+ISOLATION_RULE = "isolation"
 #: Names of the rules that run for certain requests, independent of the configuration.
 OWN_RULES = (
-    *("ignore_hosts", "tried_hosts", "requested_destination", "force_hosts", "isolation"),
-    *(HYPERVISOR_RULE, ABILITY_RULE),
+    *("ignore_hosts", "tried_hosts", "requested_destination", "force_hosts"),
+    *(ISOLATION_RULE, HYPERVISOR_RULE, ABILITY_RULE),
 )
 _PROVIDERS = f"{PLACEMENT_RULE}providers"
 
@@ -223,7 +224,7 @@ def isolation_steps(hosts: HostTable, spec: RequestSpec) -> Iterator[Step]:
     reason = (
         "outside the hosts of the server's isolation rules" if met else "reserved by isolation rules for other servers"
     )
-    yield Step("isolation", reason, isolation.hosts_under(met))
+    yield Step(ISOLATION_RULE, reason, isolation.hosts_under(met))
 
 
 def filtered(hosts: HostTable, spec: RequestSpec, request_filters: Sequence[RequestFilter]) -> RequestSpec:
