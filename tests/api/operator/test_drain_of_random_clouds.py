@@ -8,13 +8,10 @@ import orjson
 import pytest
 from tests.api.operator.test_capacity_of_random_clouds import CONFIG, FLAVORS, GPU, METADATA, random_host
 
-from kilonova.api.operator.rebalance_job import run
-from kilonova.claims.present_cloud import PresentCloud
-from kilonova.conductor.jobs.job_context import JobContext
-from kilonova.db import jobs
 from kilonova.model.move_plan import Objective
 from kilonova.scheduler.devices.pci_request import read_aliases
 from support.control import IMAGE, Control, NewControl
+from support.inline_jobs import result_of_job
 from support.plans_over_http import carry_out, host_of
 from support.samples import sampled
 
@@ -61,15 +58,6 @@ def add_aggregate(chance: random.Random, control: Control) -> None:
         assert control.admin.post(action, {"set_metadata": {"metadata": metadata}}).status == 200
 
 
-def rebalanced(control: Control, parameters: dict[str, Any]) -> dict[str, Any]:
-    answer = control.operator.post("/jobs", {"kind": "rebalance", "parameters": parameters})
-    assert answer.status == 202, answer.body
-    (claimed,) = control.process.database.write(lambda tx: jobs.claim(tx, "me", 1))
-    cloud = PresentCloud(control.process.database, control.process.core.rules.engine, read_aliases((GPU,)))
-    result: dict[str, Any] = run(JobContext(cloud, lambda _done, _text: None), claimed.prepared)
-    return result
-
-
 @pytest.mark.parametrize("seed", range(sampled(60, sample=2)))
 def test_plans_of_a_random_cloud(new_control: NewControl, seed: int) -> None:
     chance = random.Random(seed)
@@ -81,7 +69,8 @@ def test_plans_of_a_random_cloud(new_control: NewControl, seed: int) -> None:
     if chance.random() < 0.5:
         asked["limits"] = {"per_host": chance.choice((1, 2))}
     objective = chance.choice(tuple(Objective)).value
-    found = rebalanced(control, {**asked, "objective": objective, "resource": "MEMORY_MB"})
+    parameters = {**asked, "objective": objective, "resource": "MEMORY_MB"}
+    found = result_of_job(control, "rebalance", parameters, aliases=read_aliases((GPU,)))
     carry_out(control, found["moves"])
     drained = "node1"
     answer = control.operator.post("/drain", {**asked, "hosts": [drained]})

@@ -3,14 +3,10 @@
 
 from typing import Any
 
-import orjson
 import pytest
 
-from kilonova.api.operator.n_plus_one_job import run
-from kilonova.claims.present_cloud import PresentCloud
-from kilonova.conductor.jobs.job_context import JobContext
-from kilonova.db import jobs
 from support.control import Control, NewControl
+from support.inline_jobs import result_of_job
 
 SCENARIO = """
 images: [{name: cirros}]
@@ -27,14 +23,7 @@ def control(new_control: NewControl) -> Control:
 
 
 def told(control: Control, lose: str | int) -> dict[str, Any]:
-    answer = control.operator.post("/jobs", {"kind": "n-plus-one", "parameters": {"lose": lose}})
-    assert answer.status == 202, answer.body
-    (claimed,) = control.process.database.write(lambda tx: jobs.claim(tx, "me", 1))
-    cloud = PresentCloud(control.process.database, control.process.core.rules.engine)
-    found: dict[str, Any] = orjson.loads(
-        orjson.dumps(run(JobContext(cloud, lambda _done, _text: None), claimed.prepared))
-    )
-    return found
+    return result_of_job(control, "n-plus-one", {"lose": lose})
 
 
 def fill(control: Control, ram: int, *hosts: str) -> list[str]:

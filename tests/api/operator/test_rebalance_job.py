@@ -3,14 +3,10 @@
 
 from typing import Any
 
-import orjson
 import pytest
 
-from kilonova.api.operator.rebalance_job import run
-from kilonova.claims.present_cloud import PresentCloud
-from kilonova.conductor.jobs.job_context import JobContext
-from kilonova.db import jobs
 from support.control import Control, NewControl
+from support.inline_jobs import result_of_job
 from support.plans_over_http import carry_out, host_of
 from support.waiting import wait_until
 
@@ -24,14 +20,7 @@ hosts:
 
 
 def planned(control: Control, **parameters: Any) -> dict[str, Any]:
-    """Return the result of a job, computed in the process of the test."""
-    answer = control.operator.post("/jobs", {"kind": "rebalance", "parameters": parameters})
-    assert answer.status == 202, answer.body
-    (claimed,) = control.process.database.write(lambda tx: jobs.claim(tx, "me", 1))
-    cloud = PresentCloud(control.process.database, control.process.core.rules.engine)
-    result: dict[str, Any] = run(JobContext(cloud, lambda _done, _text: None), claimed.prepared)
-    found: dict[str, Any] = orjson.loads(orjson.dumps(result))
-    return found
+    return result_of_job(control, "rebalance", parameters)
 
 
 @pytest.fixture

@@ -39,10 +39,14 @@ def lower_priority() -> None:
 
 @dataclass(slots=True)
 class JobChannel:
-    """The two pipes to the control process. ``orders``: the job. ``reports``: takes the frames."""
+    """The two pipes to the control process. ``orders``: the job. ``reports``: takes the frames.
+
+    ``longest_result``: maximum length of a result in bytes, as JSON.
+    """
 
     orders: BinaryIO
     reports: int
+    longest_result: int = LONGEST_RESULT
 
     @classmethod
     def of_standard_streams(cls) -> "JobChannel":
@@ -75,7 +79,7 @@ class JobChannel:
     def deliver(self, result: Any) -> None:
         """Send the result of the job, or a failure if it is too large."""
         plain = orjson.dumps(result, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS)
-        packed = zlib.compress(plain, 6) if len(plain) <= LONGEST_RESULT else b""
+        packed = zlib.compress(plain, 6) if len(plain) <= self.longest_result else b""
         if not packed or len(packed) > LONGEST:
             self.fail(f"The result is too large: {len(plain)} bytes.")
             return

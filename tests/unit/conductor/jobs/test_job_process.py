@@ -12,10 +12,9 @@ import orjson
 import pytest
 
 from kilonova.claims.present_cloud import PresentCloud
-from kilonova.conductor.jobs import job_process
 from kilonova.conductor.jobs.frames import FrameKind, FrameReader
 from kilonova.conductor.jobs.job_context import JobContext
-from kilonova.conductor.jobs.job_process import JobChannel, compute
+from kilonova.conductor.jobs.job_process import LONGEST_RESULT, JobChannel, compute
 from kilonova.db.database import Database
 from kilonova.errors import NotFound
 from kilonova.scheduler.engine.engine import Engine
@@ -38,8 +37,13 @@ def context(database: Database) -> JobContext:
     return JobContext(PresentCloud(database, Engine()), lambda _done, _text: None)
 
 
-def sent(pipe: tuple[int, int], context: JobContext, function: Callable[[JobContext, Any], Any]) -> tuple[int, Any]:
-    status = compute(JobChannel(io.BytesIO(), pipe[1]), function, context, {"asked": 1})
+def sent(
+    pipe: tuple[int, int],
+    context: JobContext,
+    function: Callable[[JobContext, Any], Any],
+    longest_result: int = LONGEST_RESULT,
+) -> tuple[int, Any]:
+    status = compute(JobChannel(io.BytesIO(), pipe[1], longest_result), function, context, {"asked": 1})
     (frame,) = FrameReader().feed(os.read(pipe[0], 1 << 16))
     return status, frame
 
@@ -69,9 +73,6 @@ def test_an_error_is_sent_as_a_reason(
     assert reason in content.decode()
 
 
-def test_a_result_that_is_too_large_is_a_failure(
-    pipe: tuple[int, int], context: JobContext, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(job_process, "LONGEST_RESULT", 100)
-    _, (kind, content) = sent(pipe, context, lambda *_: "x" * 100)
+def test_a_result_that_is_too_large_is_a_failure(pipe: tuple[int, int], context: JobContext) -> None:
+    _, (kind, content) = sent(pipe, context, lambda *_: "x" * 100, longest_result=100)
     assert (kind, content) == (FrameKind.FAILURE, b"The result is too large: 102 bytes.")

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs that the process of the test computes, for control processes with ``job_workers = 0``."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import orjson
+
+from kilonova.api.operator.job_kinds import KINDS
+from kilonova.claims.present_cloud import PresentCloud
+from kilonova.conductor.jobs.job_context import JobContext
+from kilonova.db import jobs
+from kilonova.scheduler.devices.pci_request import Alias
+from support.control import Control
+
+
+def result_of_job(
+    control: Control,
+    kind: str,
+    parameters: Mapping[str, Any],
+    *,
+    aliases: Mapping[str, Alias] | None = None,
+    report: Callable[[float, str], None] = lambda _done, _text: None,
+) -> dict[str, Any]:
+    """Queue a job, compute it, and return its result as JSON has it. ``report``: takes the progress."""
+    answer = control.operator.post("/jobs", {"kind": kind, "parameters": parameters})
+    assert answer.status == 202, answer.body
+    process = control.process
+    (claimed,) = process.database.write(lambda tx: jobs.claim(tx, "me", 1))
+    cloud = PresentCloud(process.database, process.core.rules.engine, aliases or {})
+    found: dict[str, Any] = orjson.loads(orjson.dumps(KINDS[kind].run(JobContext(cloud, report), claimed.prepared)))
+    return found
