@@ -33,12 +33,13 @@ from kilonova.db import (
     instances,
     network_events,
     provider_aggregates,
+    workflows,
 )
 from kilonova.db.core.transaction import Transaction
 from kilonova.errors import Conflict, Forbidden, InvalidRequest, KilonovaError, NotFound, PortBindingFailed
 from kilonova.messaging.messages import FaultOf, StepReply, UnpauseGuest
 from kilonova.model.instance import GuestSpec, Instance, PowerState
-from kilonova.model.network_event import COMPLETED, NetworkEventName
+from kilonova.model.network_event import COMPLETED, NetworkEvent, NetworkEventName
 from kilonova.model.network_info import NetworkInfo
 from kilonova.model.network_request import NetworkRequest
 from kilonova.model.port_profiles import NO_PROFILES, PortProfiles, needs_devices, with_devices
@@ -353,6 +354,7 @@ def _await_plugged(services: Services, run: Run[Any], *, is_fatal: bool) -> Effe
     info = ports.refresh(services.network, server.owner, server.info)
     inactive = [vif.port_id for vif in info if vif.port_id in wait.ports and not vif.active]
     if inactive and until is not None:
+        _store_lost_events(services, run, [port for port in wait.ports if port not in {*inactive, *heard}])
         return AwaitEvents(until)
     if inactive and is_fatal:
         why = f"Not plugged after {services.vif_plugging_timeout_s:g} s: {', '.join(inactive)}."
@@ -360,6 +362,19 @@ def _await_plugged(services: Services, run: Run[Any], *, is_fatal: bool) -> Effe
     if inactive:
         LOG.warning("Server %s continues although ports are not plugged: %s", run.instance_uuid, ", ".join(inactive))
     return Completed(write=store(run, info))
+
+
+def _store_lost_events(services: Services, run: Run[Any], plugged: Sequence[str]) -> None:
+    """Store the events of ports that are plugged, but whose events were lost; later checks of the wait find them."""
+    events = [NetworkEvent(NetworkEventName.VIF_PLUGGED, run.instance_uuid, port, COMPLETED) for port in plugged]
+
+    def store(tx: Transaction) -> None:
+        present = workflows.get(tx.connection, run.row.uuid, services.owner)
+        if present is not None and present.version == run.row.version:
+            network_events.store(tx, events)
+
+    if events:
+        services.database.write(store)
 
 
 def _note_plugged(services: Services, run: Run[Any], plugged: frozenset[str]) -> Write:

@@ -244,6 +244,21 @@ def test_an_event_that_was_lost_with_a_process_is_made_up_for_by_the_next(cell_o
     cell.database.close()
 
 
+def test_a_port_whose_event_was_lost_stays_known_while_the_next_process_waits_for_another(cell_of: NewCell) -> None:
+    cell, neutron, uuid = _waiting(cell_of, count=2)
+    lost, later = (port["id"] for port in neutron.ports_of(uuid))
+    neutron.send_events = None
+    neutron.plug(lost)
+    cell = cell.restart()
+    cell.work_off()
+    assert cell.instance(uuid).task_state is TaskState.SPAWNING
+    neutron.plug(later)
+    cell.work_off()
+    assert cell.instance(uuid).vm_state is VmState.ACTIVE
+    assert [vif.active for vif in cell.interfaces(uuid)] == [True, True]
+    cell.database.close()
+
+
 def test_an_event_that_was_lost_before_the_wait_is_made_up_for(cell_of: NewCell) -> None:
     neutron = FakeNeutron(plugs_at_once=False)
     private = neutron.make_network()
