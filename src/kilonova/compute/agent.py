@@ -229,7 +229,11 @@ class Agent:
 
         Raises: AgentStopsError.
         """
-        return tuple(roll_back(self.host, self._able, each) for each in due)
+        return tuple(self._roll_back(each) for each in due)
+
+    def _roll_back(self, due: PendingRollback) -> StepReply:
+        self._remover.note_restored(due.guest)
+        return roll_back(self.host, self._able, due)
 
     def tell_home(self, replies: Iterable[StepReply]) -> None:
         """Send the replies that report the results of pending rollbacks."""

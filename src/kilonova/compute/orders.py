@@ -92,6 +92,7 @@ def carry_out(
                 driver.stop(order.instance_uuid, timeout)
             return PowerState.SHUTDOWN
         case RebootGuest():
+            remover.note_restored(order.guest)
             return reboot(order, able, shutdowns, begins)
         case PauseGuest():
             able.need(CanPause).pause(order.instance_uuid)
@@ -137,6 +138,7 @@ def carry_out(
             able.need_cold_moves(order.source).finish_move(order.guest, order.source, power_on=order.power_on)
             return _started(driver, order.guest) if order.power_on else PowerState.SHUTDOWN
         case ReturnHome():
+            remover.note_restored(order.guest)
             _discard_snapshot(able, order.instance_uuid)  # an interrupted snapshot may have left a copy of the disk
             return kept_guests.return_home(able, order.guest, power_on=order.power_on)
         case ConfirmMove():

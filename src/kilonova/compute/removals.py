@@ -6,16 +6,22 @@ action on the guest of a deleted server.
 """
 
 import logging
+import threading
 from collections.abc import Callable
+from datetime import datetime
 from enum import StrEnum
+
+from cachetools import LRUCache
 
 from kilonova.compute.able_driver import AbleDriver
 from kilonova.compute.kept_guests import keep
 from kilonova.model.found_guest import Removal, RemovalReason
-from kilonova.model.instance import PowerState
+from kilonova.model.instance import GuestSpec, PowerState
 from kilonova.records import dataclass
 
 LOG = logging.getLogger(__name__)
+#: Number of restored guests that an agent remembers. A removal whose record is older than that takes seconds at most.
+_REMEMBERED = 1_000
 
 
 class RunningDeletedAction(StrEnum):
@@ -38,6 +44,10 @@ class RunningDeleted:
 class GuestRemover:
     """Removes the guests of one host that removal records name, except guests that are newer than their record.
 
+    A guest that the host keeps for a move has the mark of its creation also after it was restored. So the agent
+    remembers the orders that restored guests: a record written before such an order no longer applies. The removal may
+    have been sent before the move was rolled back, by another thread or process than the order.
+
     ``on_gone``: called with the UUID of each destroyed guest.
     """
 
@@ -47,6 +57,15 @@ class GuestRemover:
         self._driver = able.driver
         self._deleted = deleted
         self._on_gone = on_gone
+        self._lock = threading.Lock()
+        #: Instance uuid → time of the last order to restore its guest.
+        self._restored: LRUCache[str, datetime] = LRUCache(_REMEMBERED)
+
+    def note_restored(self, guest: GuestSpec | None) -> None:
+        """Remember that a guest is about to be restored by order; None if the order restores no guest."""
+        if guest is not None and guest.ordered_at is not None:
+            with self._lock:
+                self._restored[guest.uuid] = max(guest.ordered_at, self._restored.get(guest.uuid, guest.ordered_at))
 
     def remove(self, removal: Removal) -> PowerState:
         """Apply a removal record to its guest and return the guest's new power state; no error if the guest is absent.
@@ -61,12 +80,20 @@ class GuestRemover:
             LOG.warning("Host %s: guest %s is kept: it is newer than its removal record", self._host, uuid)
             return state
         if removal.keeps:
+            if self._was_restored_after(removal):
+                LOG.info("Host %s: guest %s was restored after its removal was recorded", self._host, uuid)
+                return state
             LOG.warning("Host %s: guest %s is powered off and kept: its server is being evacuated", self._host, uuid)
             keep(self._able, uuid)
             return PowerState.SHUTDOWN
         if removal.departure is RemovalReason.LEFT:
             return self._destroy(uuid, "its server is elsewhere")
         return self._deal_with_deleted(removal, state)
+
+    def _was_restored_after(self, removal: Removal) -> bool:
+        with self._lock:
+            restored_at = self._restored.get(removal.instance_uuid)
+        return restored_at is not None and restored_at > removal.recorded_at
 
     def _deal_with_deleted(self, removal: Removal, state: PowerState) -> PowerState:
         uuid, action = removal.instance_uuid, self._deleted.action

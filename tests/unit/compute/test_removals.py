@@ -8,7 +8,18 @@ import pytest
 
 from kilonova.compute.removals import RunningDeleted, RunningDeletedAction
 from kilonova.errors import DriverError
-from kilonova.messaging.messages import AskGuests, GuestsFound, RemoveGuest, SpawnGuest, StepId
+from kilonova.messaging.messages import (
+    AskGuests,
+    GuestsFound,
+    MoveAway,
+    Order,
+    PendingRollback,
+    RebootGuest,
+    RemoveGuest,
+    ReturnHome,
+    SpawnGuest,
+    StepId,
+)
 from kilonova.model.found_guest import Removal, RemovalReason
 from kilonova.model.instance import PowerState
 from support.one_host import OneHost, guest, new_step
@@ -85,3 +96,32 @@ def test_an_agent_tells_which_of_some_guests_it_has(tmp_path: Path) -> None:
     host.bus.run()
     answer = GuestsFound({"node1": {"a": PowerState.RUNNING}}, {"node1": {"a": NOON}}, ("a", "c"))
     assert host.told_of(GuestsFound) == [answer]
+
+
+def keep(host: OneHost, at: datetime) -> PowerState:
+    """Carry out the removal of a guest whose server is being evacuated. ``at``: time of the record."""
+    return host.do(RemoveGuest(NO_WORKFLOW, Removal("a", RemovalReason.LEFT, at, keeps=True))).power_state
+
+
+@pytest.mark.parametrize("how", ["order", "hard reboot", "pending rollback"])
+def test_a_guest_that_was_restored_is_not_powered_off_by_an_earlier_record(tmp_path: Path, how: str) -> None:
+    host = with_guest(tmp_path)
+    assert keep(host, NOON + SECOND) is PowerState.SHUTDOWN
+    again = guest(ordered_at=NOON + 2 * SECOND)
+    orders: dict[str, Order] = {
+        "order": ReturnHome(new_step(), again, power_on=True),
+        "hard reboot": RebootGuest(new_step(), "a", hard=True, guest=again),
+    }
+    if how in orders:
+        assert host.do(orders[how]).error is None
+    else:
+        (reply,) = host.agent.roll_back([PendingRollback(new_step(), again, power_on=True)])
+        assert reply.error is None
+    assert keep(host, NOON + SECOND) is PowerState.RUNNING
+    assert keep(host, NOON + 3 * SECOND) is PowerState.SHUTDOWN, "the server is evacuated once more"
+
+
+def test_a_guest_that_was_only_moved_away_is_kept(tmp_path: Path) -> None:
+    host = with_guest(tmp_path)
+    host.do(MoveAway(new_step(), "a", ""))
+    assert keep(host, NOON + SECOND) is PowerState.SHUTDOWN

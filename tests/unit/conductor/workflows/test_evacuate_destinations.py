@@ -3,8 +3,9 @@
 
 import pytest
 
+from kilonova.compute.agent import guests_of
 from kilonova.errors import Conflict, DriverError
-from kilonova.messaging.messages import MoveAway, RebuildGuest
+from kilonova.messaging.messages import MoveAway, RebuildGuest, RemoveGuest
 from kilonova.model.instance import TaskState, VmState
 from support.absent_hosts import come_back, vanish_after
 from support.cell import Cell, NewCell, host
@@ -41,6 +42,23 @@ def test_when_all_destinations_fail_the_source_has_it_again(cell: Cell) -> None:
     assert (server.vm_state, server.host) == (ERROR, "node1")
     assert running(cell, uuid) == ["node1"]
     assert migrations(cell, uuid) == [("error", "node1", None)]
+    cell.check()
+
+
+def test_a_removal_that_arrives_after_the_rollback_does_not_power_the_guest_off(cell: Cell) -> None:
+    uuid = boot(cell)
+    for name in ("node2", "node3"):
+        cell.drivers[name].rebuild = refuse
+    cell.evacuate(uuid)
+    while migrations(cell, uuid)[0][0] != "migrating":
+        cell.bus.step()
+    cell.bus.tell(guests_of(cell.agents))
+    cell.bus.run()
+    (late,) = (message for message in cell.bus.sent if isinstance(message, RemoveGuest))
+    assert running(cell, uuid) == ["node1"]
+    cell.bus.cast("node1", late)
+    cell.bus.run()
+    assert running(cell, uuid) == ["node1"]
     cell.check()
 
 
