@@ -67,7 +67,7 @@ SHORT = frozenset(
         "operator /", "operator /v1", "operator /v1/options", "operator /v1/rules", "operator /v1/isolation",
         "operator /v1/health", "operator /v1/metrics", "operator /v1/read-only", "operator /v1/strays",
         "operator /v1/servers/count", "operator /v1/workflows", "operator /v1/jobs", "operator /v1/changes",
-        "operator /v1/openapi.json",
+        "operator /v1/openapi.json", "operator /v1/plans",
     }
 )  # fmt: skip
 #: Long only with a network service, so it has a test of its own.

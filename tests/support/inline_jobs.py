@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs that the process of the test computes, for control processes with ``job_workers = 0``."""
 
+import zlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -30,3 +31,15 @@ def result_of_job(
     cloud = PresentCloud(process.database, process.core.rules.engine, aliases or {})
     found: dict[str, Any] = orjson.loads(orjson.dumps(KINDS[kind].run(JobContext(cloud, report), claimed.prepared)))
     return found
+
+
+def stored_job(control: Control, kind: str, parameters: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Queue a job, compute it, and store its result; return the job's uuid and its result."""
+    job = control.operator.post("/jobs", {"kind": kind, "parameters": parameters}).body["job"]["id"]
+    process = control.process
+    (claimed,) = process.database.write(lambda tx: jobs.claim(tx, "me", 1))
+    assert claimed.uuid == job
+    cloud = PresentCloud(process.database, process.core.rules.engine)
+    packed = orjson.dumps(KINDS[kind].run(JobContext(cloud, lambda _done, _text: None), claimed.prepared))
+    assert process.database.write(lambda tx: jobs.finish(tx, "me", claimed, zlib.compress(packed)))
+    return job, orjson.loads(packed)

@@ -124,6 +124,15 @@ def get(connection: Connection, uuid: str) -> ServerMigration:
     return _migration(dict(zip(_COLUMNS, rows[0], strict=True)))
 
 
+def statuses(connection: Connection, uuids: Iterable[str]) -> dict[str, MigrationStatus]:
+    """Return migration → its status; unknown migrations are absent."""
+    found: dict[str, MigrationStatus] = {}
+    for some in pieces(uuids):
+        rows = connection.execute(sa.select(_M.uuid, _M.status).where(_M.uuid.in_(some)))
+        found.update((row.uuid, MigrationStatus(row.status)) for row in rows)
+    return found
+
+
 def get_of_server(connection: Connection, instance_uuid: str, number: int) -> ServerMigration:
     """Return a migration of a server by its id. Raises: NotFound."""
     mine = sa.select(t.server_migrations).where(_M.id == number, _M.instance_uuid == instance_uuid)

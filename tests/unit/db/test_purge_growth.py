@@ -38,6 +38,7 @@ BOUNDED = {
     **dict.fromkeys(["keypairs", "server_groups", "server_group_hosts"], "quotas of users and projects"),
     "workflows": "gone when they have ended",
     "jobs": "[operator] max_jobs, jobs_kept and jobs_kept_days",
+    **dict.fromkeys(["plans", "plan_moves"], "MOST_PLANS of db/plans.py"),
     "usage_audits": "those of long ago are dropped when another one begins",
     "unwanted_images": "gone when the image is",
 }

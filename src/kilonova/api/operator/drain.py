@@ -12,9 +12,12 @@ from kilonova.api.policy import ADMIN, rule
 from kilonova.api.typed_body import read_typed
 from kilonova.api.validation import invalid_field
 from kilonova.claims.cloud_snapshot import CloudSnapshot, cloud_snapshot
+from kilonova.claims.present_drain import drained
 from kilonova.db import services
-from kilonova.planning.drain import DrainRequest, drain
+from kilonova.planning.drain import DrainRequest
 from kilonova.planning.near_misses import near_misses
+from kilonova.planning.plan import Plan
+from kilonova.records import dataclass
 from kilonova.scheduler.devices.pci_request import read_aliases
 
 RULES = (rule("kilonova:drain", ADMIN, "Plan the moves that empty hosts", ("POST", "/operator/v1/drain")),)
@@ -23,22 +26,31 @@ RULES = (rule("kilonova:drain", ADMIN, "Plan the moves that empty hosts", ("POST
 def plan_drain(ctx: Context, request: Request) -> Reply:
     """POST /v1/drain.  Errors: 400 naming the field, also for an unknown host or aggregate."""
     ctx.authorize("kilonova:drain")
-    body = read_typed(AskedDrain, request.body)
+    found = planned_drain(ctx, read_typed(AskedDrain, request.body))
+    misses = near_misses(found.taken.cloud, found.plan)
+    return Reply(200, {"seq": found.taken.seq, **plan_view(found.taken.cloud, found.plan, misses)})
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedDrain:
+    """A drain on the present cloud, with the request for which it was planned."""
+
+    asked: DrainRequest
+    taken: CloudSnapshot
+    plan: Plan
+
+
+def planned_drain(ctx: Context, body: AskedDrain) -> PlannedDrain:
+    """Plan a drain on the present cloud. Raises: InvalidRequest naming the field."""
     asked = DrainRequest(_hosts(ctx, body), body.how, body.limits.limits, body.locked)
-    # Servers of other hosts are loaded only if some of them may have to make room.
-    taken = _snapshot(ctx, asked.hosts)
-    plan = drain(taken.cloud, asked, deadline.check)
-    if any(stay.request is not None for stay in plan.stays):
-        taken = _snapshot(ctx, None)
-        plan = drain(taken.cloud, asked, deadline.check)
-    misses = near_misses(taken.cloud, plan)
-    return Reply(200, {"seq": taken.seq, **plan_view(taken.cloud, plan, misses)})
-
-
-def _snapshot(ctx: Context, on_hosts: frozenset[str] | None) -> CloudSnapshot:
     backend = ctx.backend
     aliases = read_aliases(backend.settings.scheduler.pci_alias)
-    return cloud_snapshot(ctx, backend.mirror, backend.engine, on_hosts=on_hosts, aliases=aliases)
+
+    def snapshot(on_hosts: frozenset[str] | None) -> CloudSnapshot:
+        return cloud_snapshot(ctx, backend.mirror, backend.engine, on_hosts=on_hosts, aliases=aliases)
+
+    taken, plan = drained(snapshot, asked, deadline.check)
+    return PlannedDrain(asked, taken, plan)
 
 
 def _hosts(ctx: Context, body: AskedDrain) -> frozenset[str]:

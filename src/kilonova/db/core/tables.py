@@ -742,3 +742,50 @@ jobs = _table(
     Column("started_at", Time),
     Column("finished_at", Time),
 )
+
+# Saved plans of moves. ``kind``: a ``PlanKind``. ``request``: what the plan was computed from, to compute it again.
+# ``stays``: the servers that the plan does not move, with the reasons. ``seq``: change that the plan is based on.
+plans = _table(
+    "plans",
+    _key(),
+    Column("uuid", String(36), nullable=False, unique=True),
+    Column("kind", String(16), nullable=False),
+    Column("state", String(16), nullable=False, index=True),
+    Column("project_id", String(255), nullable=False),
+    Column("user_id", String(255), nullable=False),
+    Column("request_id", String(64), nullable=False),
+    Column("request", _Json, nullable=False),
+    Column("stays", _Json, nullable=False),
+    Column("seq", BigInteger, nullable=False),
+    # The control process that applies the plan, and how often the rest of the plan was computed again.
+    Column("owner", String(36)),
+    Column("replans", Integer, nullable=False),
+    # The job that computes the rest of the plan again.
+    Column("job_uuid", String(36)),
+    Column("message", String(1000), nullable=False),
+    Column("created_at", Time, nullable=False),
+    Column("started_at", Time),
+    Column("finished_at", Time),
+)
+
+# Moves of saved plans. ``kind``: a ``MoveKind``. ``state``: a ``MoveState``. ``migration_uuid`` and ``request_id`` are
+# those of a move that has begun.
+plan_moves = _table(
+    "plan_moves",
+    _key(),
+    Column("plan_uuid", String(36), nullable=False),
+    Column("wave", Integer, nullable=False),
+    Column("server_uuid", String(36), nullable=False),
+    Column("server_name", String(255), nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("source_host", String(255), nullable=False),
+    Column("dest_host", String(255)),
+    Column("gib", Double, nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("migration_uuid", String(36)),
+    Column("request_id", String(64)),
+    Column("reason", String(1000)),
+    Column("started_at", Time),
+    Column("finished_at", Time),
+    Index("ix_plan_moves_plan_uuid_state", "plan_uuid", "state"),
+)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from kilonova.api.schemas.types import JSONDict
 from kilonova.model.job import JobState
+from kilonova.model.saved_plan import MoveState, PlanKind, PlanState
 
 JSON, TEXT, EVENTS = "application/json", "text/plain", "text/event-stream"
 _ANY: JSONDict = {}
@@ -12,6 +13,7 @@ _STRING: JSONDict = {"type": "string"}
 _MAYBE: JSONDict = {"type": ["string", "null"]}
 _WHOLE: JSONDict = {"type": "integer"}
 _FLAG: JSONDict = {"type": "boolean"}
+_NUMBER: JSONDict = {"type": "number"}
 _OBJECT: JSONDict = {"type": "object"}
 _STRINGS: JSONDict = {"type": "array", "items": _STRING}
 _OBJECTS: JSONDict = {"type": "array", "items": _OBJECT}
@@ -75,6 +77,40 @@ TYPES: Mapping[str, JSONDict] = {
     ),
     "Change": _record({"deleted": _FLAG}, kind=_STRING, id=_STRING),
     "Event": _record({"omitted": _WHOLE}, seq=_WHOLE, at=_STRING, changes=_list(_named("Change"))),
+    "Plan": _record(
+        {"moves": _list(_named("Move"))},
+        id=_STRING,
+        kind={"enum": [kind.value for kind in PlanKind]},
+        state={"enum": [state.value for state in PlanState]},
+        seq=_WHOLE,
+        request=_OBJECT,
+        progress={"type": "object", "additionalProperties": _WHOLE},
+        waves=_WHOLE,
+        gib=_NUMBER,
+        gib_done=_NUMBER,
+        stays=_OBJECTS,
+        replans=_WHOLE,
+        message=_STRING,
+        process=_MAYBE,
+        created_at=_STRING,
+        started_at=_MAYBE,
+        finished_at=_MAYBE,
+    ),
+    "Move": _record(
+        {"from": _STRING},
+        server=_STRING,
+        name=_STRING,
+        to=_MAYBE,
+        wave=_WHOLE,
+        live=_FLAG,
+        gib=_NUMBER,
+        state={"enum": [state.value for state in MoveState]},
+        reason=_MAYBE,
+        migration=_MAYBE,
+        request_id=_MAYBE,
+        started_at=_MAYBE,
+        finished_at=_MAYBE,
+    ),
     "Reason": _record(rule=_STRING, reason=_STRING, hosts=_WHOLE),
     "ReadOnly": _record(enabled=_FLAG, configured=_FLAG, reason=_MAYBE, since=_MAYBE),
     "Health": _record(
@@ -93,6 +129,7 @@ TYPES: Mapping[str, JSONDict] = {
     ),
 }
 _JOB = _record(job=_named("Job"))
+_PLAN = _record(plan=_named("Plan"))
 _WORKFLOW = _record(workflow=_named("Workflow"))
 _CAPACITY = _record(
     seq=_WHOLE,
@@ -125,6 +162,11 @@ RESPONSES: Mapping[tuple[str, str], Mapping[str, Mapping[str, JSONDict]]] = {
     ("GET", "/v1/metrics"): {"200": {TEXT: _STRING, "application/openmetrics-text": _STRING}},
     ("GET", "/v1/openapi.json"): _ok(_record(openapi=_STRING, info=_OBJECT, paths=_OBJECT, components=_OBJECT)),
     ("GET", "/v1/options"): _ok(_record(options={"type": "object", "additionalProperties": _OBJECT})),
+    ("GET", "/v1/plans"): _ok(_record({"plans_links": _OBJECTS}, plans=_list(_named("Plan")))),
+    ("POST", "/v1/plans"): {"201": {JSON: _PLAN}},
+    ("GET", "/v1/plans/{uuid}"): _ok(_PLAN),
+    ("DELETE", "/v1/plans/{uuid}"): {"204": {}},
+    **{("POST", f"/v1/plans/{{uuid}}/{act}"): {"202": {JSON: _PLAN}} for act in ("apply", "pause", "resume", "cancel")},
     ("GET", "/v1/read-only"): _ok(_record(read_only=_named("ReadOnly"))),
     ("PUT", "/v1/read-only"): _ok(_record(read_only=_named("ReadOnly"))),
     ("GET", "/v1/servers/count"): _ok(_record(count=_WHOLE)),

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Conversion of plans to their stored form: moves and stays by names of hosts, and the request of a drain."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from kilonova.db.plan_moves import NewMove
+from kilonova.model.move_plan import How
+from kilonova.planning.cloud import Cloud
+from kilonova.planning.drain import DrainRequest
+from kilonova.planning.plan import Limits, Plan
+
+
+def moves_of(cloud: Cloud, plan: Plan, first_wave: int = 0) -> list[NewMove]:
+    """Return the moves of a plan. ``first_wave``: number of its first wave."""
+    hosts = cloud.hosts.hosts
+    return [
+        NewMove(
+            wave=first_wave + move.wave,
+            server_uuid=move.server.uuid,
+            server_name=move.server.name,
+            kind=move.kind,
+            source_host=hosts[move.source],
+            dest_host=hosts[move.row],
+            gib=round(move.gib, 3),
+        )
+        for move in plan.moves
+    ]
+
+
+def stays_of(cloud: Cloud, plan: Plan) -> list[Mapping[str, Any]]:
+    """Return the servers that a plan does not move, with the reasons."""
+    hosts = cloud.hosts.hosts
+    return [
+        {
+            "server": stay.server.uuid,
+            "name": stay.server.name,
+            "host": hosts[stay.server.row],
+            "reason": stay.reason,
+        }
+        for stay in plan.stays
+    ]
+
+
+def drain_parameters(asked: DrainRequest) -> Mapping[str, Any]:
+    """Return the request of a drain as JSON."""
+    limits = asked.limits
+    return {
+        "hosts": sorted(asked.hosts),
+        "how": asked.how.value,
+        "limits": {
+            "per_host": limits.per_host,
+            "per_wave": limits.per_wave,
+            "gib_per_host": limits.gib_per_host,
+        },
+        "locked": asked.locked_too,
+    }
+
+
+def drain_request(stored: Mapping[str, Any]) -> DrainRequest:
+    """Return the request of a drain from its stored parameters."""
+    return DrainRequest(
+        frozenset(stored["hosts"]), How(stored["how"]), Limits(**stored["limits"]), bool(stored["locked"])
+    )
