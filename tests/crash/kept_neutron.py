@@ -3,6 +3,7 @@
 
 import os
 import pickle
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,6 +15,11 @@ from kilonova.errors import NotFound
 from support.fake_neutron import FakeNeutron, Fault
 
 
+#: Seconds for which a port is not plugged, in a process that is killed in a call of the step that waits for the plugging.
+_HELD_BACK_S = 2.0
+_KILLS_OF_WAITS = {Moment.BEFORE_CALL.value, Moment.AFTER_CALL.value}
+
+
 class KeptNeutron(FakeNeutron):
     """Network service of a crash test. A port is plugged some time after it was bound (:meth:`plug_bound`)."""
 
@@ -21,6 +27,9 @@ class KeptNeutron(FakeNeutron):
         super().__init__(plugs_at_once=False)
         self._file = file
         self._watch = watch
+        kill_at = watch.kill_at
+        waits = kill_at is not None and kill_at.step == "plugged" and kill_at.moment in _KILLS_OF_WAITS
+        self._plugs_from = time.monotonic() + (_HELD_BACK_S if waits else 0.0)
         #: Whether a request to create a port may have been carried out twice, so that no client knows one of the ports.
         self.twice = False
         if file.exists():
@@ -35,7 +44,13 @@ class KeptNeutron(FakeNeutron):
             os.replace(draft, self._file)  # noqa: PTH105 - atomic
 
     def plug_bound(self) -> None:
-        """Plug the ports that are bound to a host."""
+        """Plug the ports that are bound to a host.
+
+        The step that waits for plugged ports calls the network service only if it has not received the events. So a
+        process that is to be killed in this call must find the ports unplugged.
+        """
+        if time.monotonic() < self._plugs_from:
+            return
         with self._lock:
             ports = list(self.store["ports"].values())
             down = [port["id"] for port in ports if port["status"] == "DOWN" and port["binding:vif_type"] == "ovs"]

@@ -187,7 +187,7 @@ _STARTERS: Mapping[str, Mapping[str, Starter]] = {
         "": Starter(_RESIZE, (_boot_in_group,)),
         "same host": Starter(_RESIZE_HERE, (_ON_NODE1,), hosts=HOSTS[:1]),
     },
-    "migrate": {"": Starter(_MIGRATE, (_ON_NODE1, _STOP))},
+    "migrate": {"": Starter(_MIGRATE, (_ON_NODE1, _STOP)), "on": Starter(_MIGRATE, (_ON_NODE1,))},
     "confirm-resize": {
         "": Starter(_CONFIRM, (_boot_in_group, _RESIZE)),
         "same host": Starter(_CONFIRM, (_ON_NODE1, _RESIZE_HERE), hosts=HOSTS[:1]),
@@ -258,7 +258,7 @@ WITH_NETWORKS: Mapping[str, str] = {
     "hard-reboot": "",
     "rebuild": "",
     "resize": "",
-    "migrate": "",
+    "migrate": "on",
     "confirm-resize": "",
     "revert-resize": "",
     "evacuate": "",

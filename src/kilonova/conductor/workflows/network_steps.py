@@ -17,6 +17,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import Any, Protocol
 
 from sqlalchemy.engine import Connection
@@ -317,9 +318,9 @@ def plugged_step(event: str, *, may_fail: bool = True) -> Step[Any]:
     return Step("plugged", wait, NOTHING, event=event, applies=_waits, blocking=True)
 
 
-def resume_step(event: str) -> Step[Any]:
-    """Return the step that resumes a guest that its driver has started paused."""
-    return replace(one_way("resume", sends(UnpauseGuest), event=event), applies=_is_held)
+def resume_step(event: str, *, at: Callable[[Any], str | None] = attrgetter("host")) -> Step[Any]:
+    """Return the step that resumes a guest that its driver has started paused. ``at``: facts → the guest's host."""
+    return replace(one_way("resume", sends(UnpauseGuest, at), event=event), applies=_is_held)
 
 
 def _waits(facts: Plugging) -> bool:

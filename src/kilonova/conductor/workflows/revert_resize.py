@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Revert a resize or a cold migration: remove the guest at the destination, restore and start it at the source."""
 
+from operator import attrgetter
+
 from kilonova.conductor.workflow_engine.effects import Effect, SendToAgent
 from kilonova.conductor.workflow_engine.run import Run
 from kilonova.conductor.workflow_engine.services import Services
@@ -52,7 +54,7 @@ REVERT_RESIZE: Workflow[MoveFacts] = Workflow(
         ports_step(_bind_ports, event=_EVENT),
         one_way("return-home", _return_home, on_reply=guest_made, event=_EVENT),
         plugged_step(_EVENT, may_fail=False),
-        resume_step(_EVENT),
+        resume_step(_EVENT, at=attrgetter("source")),
     ),
     TRANSITIONS["revert-resize"],
     settle=_reverted,

@@ -9,7 +9,7 @@ import pytest
 
 from kilonova.errors import DriverError
 from kilonova.messaging.messages import LiveMigrate, PrepareLiveMigration
-from kilonova.model.instance import GuestSpec, TaskState, VmState
+from kilonova.model.instance import GuestSpec, PowerState, TaskState, VmState
 from kilonova.model.network_info import NetworkInfo
 from support.cell import Cell, NewCell, host, networks
 from support.fake_neutron import FakeNeutron, Fault
@@ -24,11 +24,18 @@ NewServer = Callable[..., Server]
 def server_of(cell_of: NewCell, images: FolderImages) -> NewServer:
     """Boots a server with a new port and a port of the user on node1, with node2 beside it."""
 
-    def boot(*, plugs_at_once: bool = True, other: dict[str, Any] | None = None, **options: Any) -> Server:
+    def boot(
+        *,
+        plugs_at_once: bool = True,
+        first: dict[str, Any] | None = None,
+        other: dict[str, Any] | None = None,
+        **options: Any,
+    ) -> Server:
         neutron = FakeNeutron()
         private, other_network = neutron.make_network("private", "wonder"), neutron.make_network("other", "wonder")
         port = neutron.make_port(other_network, "wonder", name="of the user")
-        cell = cell_of(host("node1"), host("node2", **other or {}), neutron=neutron, images=images, **options)
+        both = host("node1", **first or {}), host("node2", **other or {})
+        cell = cell_of(*both, neutron=neutron, images=images, **options)
         (uuid,) = cell.boot(networks=networks(private, other_network, ports={other_network: port}), force_host="node1")
         cell.work_off()
         assert cell.instance(uuid).vm_state is VmState.ACTIVE
@@ -227,6 +234,19 @@ def test_a_resize_and_its_revert_wait_for_the_ports(server_of: NewServer) -> Non
     assert cell.instance(uuid).task_state is TaskState.RESIZE_REVERTING
     plug(cell, neutron, uuid)
     assert rest(cell) == {uuid: "active"}
+
+
+def test_a_revert_resumes_the_guest_that_its_host_has_started_paused(server_of: NewServer) -> None:
+    cell, neutron, uuid = server_of(plugs_at_once=False, first={"starts_paused": True})
+    cell.resize(uuid)
+    cell.work_off()
+    plug(cell, neutron, uuid)
+    cell.revert(uuid)
+    cell.work_off()
+    assert cell.drivers["node1"].list_guests() == {uuid: PowerState.PAUSED}
+    plug(cell, neutron, uuid)
+    assert rest(cell) == {uuid: "active"}
+    assert cell.drivers["node1"].list_guests() == {uuid: PowerState.RUNNING}
 
 
 def test_a_stopped_server_moves_without_a_wait(server_of: NewServer) -> None:

@@ -53,7 +53,7 @@ class ColdMoves:
             back = self.hypervisor.own(guest.uuid) if kept is None else kept
             if not power_on and kept is not None:
                 back = replace(back, state=PowerState.SHUTDOWN)
-            elif power_on and back.state not in AWAKE:
+            elif power_on and (back.state not in AWAKE or (kept is not None and back.state is PowerState.RUNNING)):
                 back = self.hypervisor.started(back, guest, "start")
             self.hypervisor.guests.put(guest.uuid, guest=back, kept=None)
             return back.state
