@@ -14,8 +14,7 @@ from kilonova.db import workflows
 from kilonova.errors import NotFound
 from support.fake_neutron import FakeNeutron, Fault
 
-
-#: Seconds for which a port is not plugged, in a process that is killed in a call of the step that waits for the plugging.
+#: Seconds for which ports stay unplugged in a process that is killed in a call of the step that waits for them.
 _HELD_BACK_S = 2.0
 _KILLS_OF_WAITS = {Moment.BEFORE_CALL.value, Moment.AFTER_CALL.value}
 
