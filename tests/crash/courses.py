@@ -8,7 +8,7 @@ from typing import Any
 
 from crash.points import Moment, Point, Watch, sending
 from crash.starters import STARTERS, Starter
-from kilonova.conductor.workflow_engine.run import Interrupt
+from kilonova.conductor.workflow_engine.run import DELETES, Interrupt
 from kilonova.conductor.workflow_engine.workflow import NOTHING
 from kilonova.conductor.workflows.registry import REGISTRY
 from kilonova.model.transitions import TRANSITIONS
@@ -113,7 +113,9 @@ def _disturbed(kind: str, first: str) -> Iterator[Course]:
         if kind in _NOT_INTERRUPTED:
             continue
         left = {Interrupt.EVACUATE} if kind in _LEFT else set()
-        for why in sorted({Interrupt.DELETE, *left, *workflow.overtaken_by, *step.interrupts}):
+        for why in sorted({*DELETES, *left, *workflow.overtaken_by, *step.interrupts}):
+            if why is Interrupt.SOFT_DELETE and kind in _NOT_SOFT_DELETED:
+                continue
             if why is Interrupt.OTHER_ACTION and not _HARD_REBOOT.tasks.issuperset(workflow.transition.shown):
                 continue
             yield Course(kind, from_where, interrupted=step.name, why=why)
@@ -159,6 +161,8 @@ _MAKES_ANEW = ("hard-reboot", "act-hard")
 _DESTROYING = {"delete", "shelve-offload"}
 #: Workflows without an interrupt: batches have no server of their own, and a delete is not deleted again.
 _NOT_INTERRUPTED = {"batch", "cache-images", "delete"}
+#: Workflows without a soft delete: a server that never ran is deleted at once; a second soft delete has no effect.
+_NOT_SOFT_DELETED = {"build", "soft-delete"}
 
 
 @dataclass(frozen=True)

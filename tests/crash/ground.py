@@ -15,7 +15,7 @@ from crash.courses import Case, Course, Seen
 from crash.points import Point, Watch
 from crash.processes import Ended, in_child
 from crash.starters import INTERRUPTERS, Starter
-from kilonova.conductor.workflow_engine.run import Interrupt
+from kilonova.conductor.workflow_engine.run import DELETES
 from support.waiting import wait_until
 
 _AT_MOST_S = 45.0
@@ -124,7 +124,7 @@ class Ground:
     def acceptable(self, case: Case, begun: dict[str, Any]) -> list[Any]:
         """Return the states allowed after a kill. The initial state is allowed only if the request was not answered."""
         whole, plain = self.seen[case.course], self.seen[case.course.undisturbed]
-        is_deleted = case.course.why is Interrupt.DELETE and begun["delete"]
+        is_deleted = case.course.why in DELETES and begun["delete"]
         fails = case.course.breaks and begun["main"]
         worlds = [whole.after] if is_deleted or fails else [whole.after, plain.after]
         return worlds if begun["answered"] else [*worlds, whole.before]

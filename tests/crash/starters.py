@@ -273,6 +273,7 @@ STARTERS: Mapping[str, Mapping[str, Starter]] = {
 }
 INTERRUPTERS: Mapping[Interrupt, Act] = {
     Interrupt.DELETE: _on_first(Cell.delete),
+    Interrupt.SOFT_DELETE: _SOFT_DELETE,
     Interrupt.TIMEOUT: lambda cell, _known: cell.time_out_builds(),
     Interrupt.ABORT: _on_first(Cell.abort),
     Interrupt.OTHER_ACTION: _on_first(Cell.power, "hard-reboot"),

@@ -152,4 +152,5 @@ def _begun(place: Path, course: Course) -> dict[str, Any]:
         deleted = connection.execute("SELECT count(*) FROM instances WHERE deleted").fetchone()[0]
     kinds = {kind for (kind,) in rows}
     answered = (place / "answered").exists()
-    return {"main": course.kind in kinds, "delete": "delete" in kinds or bool(deleted), "answered": answered}
+    deletes = {"delete", "soft-delete"} & kinds - {course.kind}
+    return {"main": course.kind in kinds, "delete": bool(deletes or deleted), "answered": answered}

@@ -91,10 +91,13 @@ class WorkflowRow:
 
 _STORED = tuple(name for name in WorkflowRow.__dataclass_fields__ if name not in {"since", "owner", "created_at"})
 _INSERT = PreparedInsert(t.workflows)
+#: Columns that the steps of a workflow change. Only :func:`change` writes interrupts.
 _CHANGING = (
-    *("step", "attempt", "facts", "undoing", "failure", "interrupt", "tries", "stuck", "waiting"),
+    *("step", "attempt", "facts", "undoing", "failure", "tries", "stuck", "waiting"),
     *("awaited_host", "awaited_since"),
 )
+#: Interrupt that the release before cannot read → the interrupt that is stored for its processes.
+_KNOWN_BEFORE = {"soft-delete": "delete"}
 _MOVE = ManyRows(
     {name: _W[name].type for name in ("uuid", "owner", "version", *_CHANGING)},
     lambda given: (
@@ -119,7 +122,10 @@ def insert(tx: Transaction, workflows: Sequence[WorkflowRow], owner: str) -> Non
 
 
 def move(tx: Transaction, workflow: WorkflowRow, owner: str) -> None:
-    """Store the next state of a workflow. Raises: ConcurrentUpdate if its owner or version has changed."""
+    """Store the next state of a workflow, except for its interrupt.
+
+    Raises: ConcurrentUpdate if its owner or version has changed.
+    """
     move_all(tx, [(workflow, owner)])
 
 
@@ -196,11 +202,11 @@ def servers_among(connection: Connection, instance_uuids: Collection[str]) -> fr
 
 
 def change(tx: Transaction, workflow: WorkflowRow, *, heir: bool) -> None:
-    """Store the next version of a workflow of any owner. ``heir``: whether to notify the owner of the change.
+    """Store the next version of a workflow of any owner, and its interrupt.
 
-    Raises: ConcurrentUpdate if its version has changed.
+    ``heir``: whether to notify the owner of the change. Raises: ConcurrentUpdate if its version has changed.
     """
-    values = {name: getattr(workflow, name) for name in ("version", *_CHANGING)}
+    values = {name: getattr(workflow, name) for name in ("version", *_CHANGING)} | _interrupts(workflow.interrupt)
     fence = sa.and_(_W.uuid == workflow.uuid, _W.version == workflow.version - 1)
     changed = sa.update(t.workflows).where(fence).values(**values, handed_over=heir, updated_at=tx.now)
     if tx.execute(changed).rowcount == 0:
@@ -425,7 +431,20 @@ def oldest(connection: Connection) -> datetime | None:
     return moment
 
 
+def _interrupts(interrupt: str | None) -> dict[str, str | None]:
+    """Return the columns in which an interrupt is stored."""
+    known_before = _KNOWN_BEFORE.get(interrupt or "")
+    return {"interrupt": known_before or interrupt, "exact_interrupt": interrupt if known_before else None}
+
+
+def _exact_interrupt(row: Any) -> str | None:
+    """Return the stored interrupt. A process of the release before may have replaced it since by a stronger one."""
+    interrupt, exact = row["interrupt"], row["exact_interrupt"]
+    known: str | None = interrupt if exact is None or _KNOWN_BEFORE.get(exact) != interrupt else exact
+    return known
+
+
 def _workflow(row: Any) -> WorkflowRow:
     since = row["updated_at"] or row["created_at"]
-    stored = {name: row[name] for name in _STORED}
+    stored = {name: row[name] for name in _STORED} | {"interrupt": _exact_interrupt(row)}
     return WorkflowRow(**stored, since=since, owner=row["owner"], created_at=row["created_at"])

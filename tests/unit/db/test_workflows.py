@@ -2,6 +2,7 @@
 from dataclasses import replace
 
 import pytest
+import sqlalchemy as sa
 
 from kilonova.db import host_agents, workflows
 from kilonova.db.database import Database
@@ -54,3 +55,34 @@ def test_what_somebody_else_runs_is_adopted_when_nobody_else_can_be_alive(journa
     assert journalled.write(lambda tx: workflows.adopt(tx, "heir", everything=True)) == ()
     with pytest.raises(ConcurrentUpdate):
         journalled.write(lambda tx: workflows.move(tx, NEXT, "me"))
+
+
+def stored_interrupt(database: Database) -> str | None:
+    """Return the interrupt that the release before reads."""
+    with database.read() as connection:
+        stored: str | None = connection.execute(sa.text("SELECT interrupt FROM workflows")).scalar()
+    return stored
+
+
+def read_interrupt(database: Database) -> str | None:
+    with database.read() as connection:
+        (row,) = workflows.of_instance(connection, "i")
+    return row.interrupt
+
+
+def test_the_release_before_reads_an_interrupt_that_it_knows(journalled: Database) -> None:
+    soft = replace(NEXT, interrupt="soft-delete")
+    journalled.write(lambda tx: workflows.change(tx, soft, heir=False))
+    assert stored_interrupt(journalled) == "delete"
+    assert read_interrupt(journalled) == "soft-delete"
+    journalled.write(lambda tx: workflows.move(tx, replace(soft, version=2, attempt=2), "me"))
+    assert read_interrupt(journalled) == "soft-delete"
+    journalled.write(lambda tx: workflows.change(tx, replace(soft, interrupt="delete", version=3), heir=False))
+    assert stored_interrupt(journalled) == read_interrupt(journalled) == "delete"
+
+
+def test_an_interrupt_of_the_release_before_replaces_an_exact_one(journalled: Database) -> None:
+    soft = replace(NEXT, interrupt="soft-delete")
+    journalled.write(lambda tx: workflows.change(tx, soft, heir=False))
+    journalled.write(lambda tx: tx.execute(sa.text("UPDATE workflows SET interrupt = 'evacuate'")))
+    assert read_interrupt(journalled) == "evacuate"

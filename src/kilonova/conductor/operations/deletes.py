@@ -103,7 +103,7 @@ class Deletes:
     def _begin(
         self, tx: Transaction, current: Instance, who: Requester, *, forced: bool = False
     ) -> tuple[WorkflowRow, ...]:
-        others = self._interrupt(tx, current)
+        others = self._interrupt(tx, current, Interrupt.DELETE)
         hosts = None if others else hosts_of_guest(tx.connection, current.uuid)
         flow = replace(self._starter.row(DELETE, current.uuid, who), waiting=bool(others))
         facts = self._starter.with_networks(tx, current.uuid, DeleteFacts(hosts, forced=forced), others)
@@ -114,7 +114,7 @@ class Deletes:
         return (*others, row)
 
     def _begin_soft(self, tx: Transaction, current: Instance, who: Requester) -> tuple[WorkflowRow, ...]:
-        others = self._interrupt(tx, current)
+        others = self._interrupt(tx, current, Interrupt.SOFT_DELETE)
         flow = replace(self._starter.row(SOFT_DELETE, current.uuid, who), waiting=bool(others))
         row = SOFT_DELETE.first_row(flow, SoftDeleteFacts(current.deleted_at))
         workflows.insert(tx, [row], self._starter.services.owner)
@@ -137,11 +137,11 @@ class Deletes:
         )
         return row
 
-    def _interrupt(self, tx: Transaction, current: Instance) -> tuple[WorkflowRow, ...]:
+    def _interrupt(self, tx: Transaction, current: Instance, why: Interrupt) -> tuple[WorkflowRow, ...]:
         """Interrupt a server's workflows. If a restore is running, release the quota usage that it has claimed."""
         if current.task_state is TaskState.RESTORING:
             soft_deletes.count_no_longer(tx, current)
-        return self._starter.runner.interrupt(tx, current.uuid, Interrupt.DELETE)
+        return self._starter.runner.interrupt(tx, current.uuid, why)
 
 
 def _can_be_kept(connection: Connection, current: Instance) -> bool:

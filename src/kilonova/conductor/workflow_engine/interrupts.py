@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from kilonova.conductor.workflow_engine.run import Failure, Interrupt
+from kilonova.conductor.workflow_engine.run import DELETES, Failure, Interrupt
 from kilonova.conductor.workflow_engine.workflow import Workflow
 from kilonova.db import instance_actions, workflows
 from kilonova.db.core.transaction import Transaction
@@ -79,15 +79,16 @@ def _is_ended_by_stronger(row: WorkflowRow, why: Interrupt) -> bool:
 
 
 #: Interrupts by actions with a workflow of their own, which starts after the interrupted workflows have ended.
-_WAITED_FOR = {Interrupt.OTHER_ACTION, Interrupt.EVACUATE, Interrupt.DELETE}
+_WAITED_FOR = {Interrupt.OTHER_ACTION, Interrupt.EVACUATE, *DELETES}
 #: Interrupts after which the server's waiting workflows are never started.
-_NEVER_AFTERWARDS = {Interrupt.EVACUATE, Interrupt.DELETE}
+_NEVER_AFTERWARDS = {Interrupt.EVACUATE, *DELETES}
 _STRENGTH = (
     Interrupt.FORCE_COMPLETE,
     Interrupt.ABORT,
     Interrupt.OTHER_ACTION,
     Interrupt.TIMEOUT,
     Interrupt.EVACUATE,
+    Interrupt.SOFT_DELETE,
     Interrupt.DELETE,
 )
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from kilonova.conductor.workflow_engine.effects import Batched, BoundWrite
+from kilonova.conductor.workflow_engine.run import Interrupt
 from kilonova.conductor.workflow_engine.step_outcome import StepOutcome
 from kilonova.db import host_agents, instance_actions, instances, workflows
 from kilonova.db.core.transaction import Transaction, batched
@@ -67,6 +68,19 @@ class Journal:
     def release_waiting(self, instance_uuid: str) -> tuple[WorkflowRow, ...]:
         """Release an instance's waiting workflows whose predecessors have ended; return the released workflows."""
         return self._database.write(lambda tx: workflows.release_waiting(tx, instance_uuid, self._owner))
+
+    def delete_for_good(self, instance_uuid: str) -> None:
+        """Replace the interrupt of a server's workflows by that of a delete, which removes the server.
+
+        The soft delete that waits for these workflows becomes a delete. Raises: ConcurrentUpdate.
+        """
+
+        def replace_interrupts(tx: Transaction) -> None:
+            for row in workflows.of_instance(tx.connection, instance_uuid):
+                after = replace(row, interrupt=Interrupt.DELETE.value, version=row.version + 1)
+                workflows.change(tx, after, heir=row.owner != self._owner)
+
+        self._database.write(replace_interrupts)
 
     def count_try(self, row: WorkflowRow) -> WorkflowRow:
         """Count one more failed try of the present step; return the new row. Raises: ConcurrentUpdate."""

@@ -22,6 +22,9 @@ class Interrupt(StrEnum):
     """Reason to end a workflow, or to finish it sooner. All but ``FORCE_COMPLETE`` roll it back if possible."""
 
     DELETE = "delete"
+    #: The server is powered off and kept, so its workflows end as completely as without an interrupt. The release
+    #: before interrupts by ``DELETE`` instead.
+    SOFT_DELETE = "soft-delete"
     #: Another action replaces the workflow. The stored value is "reboot", after the first action that used it.
     OTHER_ACTION = "reboot"
     ABORT = "abort"
@@ -30,6 +33,10 @@ class Interrupt(StrEnum):
     FORCE_COMPLETE = "force-complete"
     #: The server's host is declared dead. The rollback does not wait for undo steps on that host.
     EVACUATE = "evacuate"
+
+
+#: Interrupts by both kinds of deletes.
+DELETES = frozenset({Interrupt.DELETE, Interrupt.SOFT_DELETE})
 
 
 class HostIsBackError(Exception):

@@ -8,6 +8,7 @@ row, the stepper reads it from the journal again and continues from there.
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -413,10 +414,13 @@ class Stepper:
     def _wait_for_host(self, run: Run[HasHost], host: str) -> None:
         """Make a workflow wait for an absent host; its order is sent again and again, until the wait exceeds its limit.
 
-        A workflow that a delete has interrupted ends instead of waiting. The attempt number stays the same, so that the
-        host can report the result of an order that it has already executed.
+        A workflow that a delete or a soft delete has interrupted ends instead of waiting. The attempt number stays the
+        same, so that the host can report the result of an order that it has already executed.
         """
         row = run.row
+        if run.interrupted is Interrupt.SOFT_DELETE:
+            self._delete_for_good(run)
+            return
         if run.interrupted is Interrupt.DELETE:
             self._leave_to_delete(run)
             return
@@ -433,6 +437,15 @@ class Stepper:
             self._give_up(run, HostAwayError(host))
             return
         self._retries.wait(row.uuid)
+
+    def _delete_for_good(self, run: Run[HasHost]) -> None:
+        """Turn the soft delete that has interrupted a workflow into a delete, because the workflow cannot be completed.
+
+        A server with an incomplete workflow cannot be restored.
+        """
+        with suppress(ConcurrentUpdate):
+            self._journal.delete_for_good(run.instance_uuid)
+        self.look_again_soon(run.row.uuid)
 
     def _leave_to_delete(self, run: Run[HasHost]) -> None:
         """Roll back a workflow of a server that is being deleted, without its absent host.
@@ -514,7 +527,9 @@ class Stepper:
             else:
                 self.advance(turned_back)
                 return
-        if run.interrupted is Interrupt.DELETE or not run.instance_uuid:
+        if run.interrupted is Interrupt.SOFT_DELETE:
+            self._delete_for_good(run)
+        elif run.interrupted is Interrupt.DELETE or not run.instance_uuid:
             LOG.error("Workflow %s (%s) was given up: %s", run.row.uuid, run.row.kind, failure.message)
             self._end_quietly(run)
         else:

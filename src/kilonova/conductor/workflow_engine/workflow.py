@@ -39,6 +39,7 @@ from kilonova.conductor.workflow_engine.effects import (
     Write,
 )
 from kilonova.conductor.workflow_engine.run import (
+    DELETES,
     F,
     Failure,
     HasHost,
@@ -209,7 +210,7 @@ class Workflow(Generic[F]):
     done: str = "done"
     point_of_no_return: str | None = None
     forward_only: bool = False
-    overtaken_by: frozenset[Interrupt] = frozenset({Interrupt.DELETE})
+    overtaken_by: frozenset[Interrupt] = DELETES
     upgrades: tuple[codec.Upgrade, ...] = ()
     urgent: bool = False
     leaves_host: bool = False

@@ -41,10 +41,14 @@ def settled_state(run: Run[HasHost], *, otherwise: bool = False) -> VmState | No
 def settle(tx: Transaction, run: Run[HasHost], vm_state: VmState | None, power_state: PowerState | None) -> None:
     """Write the states in which a workflow leaves its server; None as ``vm_state`` or ``power_state``: unchanged.
 
-    The task state is removed; it may already have been reset. If an evacuation is pending, nothing is written, since
-    the evacuation sets the states itself.
+    The task state is removed; it may already have been reset. If a soft delete is pending, its task state stays. If an
+    evacuation is pending, nothing is written, since the evacuation sets the states itself.
     """
     if run.interrupt is Interrupt.EVACUATE:
+        return
+    if run.interrupt is Interrupt.SOFT_DELETE:
+        shown = {None, *TRANSITIONS["soft-delete"].shown}
+        instances.change(tx, run.instance_uuid, expected_tasks=shown, **_states(vm_state, power_state))
         return
     _leave(tx, run, {None, *TRANSITIONS[run.row.kind].shown}, vm_state, power_state)
 
@@ -94,12 +98,14 @@ def _leave(
     vm_state: VmState | None,
     power_state: PowerState | None,
 ) -> None:
-    values: dict[str, Any] = {"task_state": None, "progress": 0}
-    if vm_state is not None:
-        values["vm_state"] = vm_state
-    if power_state is not None:
-        values["power_state"] = power_state
-    instances.change(tx, run.instance_uuid, expected_tasks=tasks, **values)
+    states = _states(vm_state, power_state)
+    instances.change(tx, run.instance_uuid, expected_tasks=tasks, task_state=None, **states)
+
+
+def _states(vm_state: VmState | None, power_state: PowerState | None) -> dict[str, Any]:
+    """Return the columns of a server that change at the end of a workflow; None as a state: unchanged."""
+    states = {"vm_state": vm_state, "power_state": power_state}
+    return {"progress": 0, **{name: state for name, state in states.items() if state is not None}}
 
 
 def leave_behind(

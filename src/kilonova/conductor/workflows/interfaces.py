@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 
 from kilonova.conductor.workflow_engine.effects import Completed, Effect, Ended, Failed, SendToAgent, Unwound
-from kilonova.conductor.workflow_engine.run import Failure, Interrupt, Run
+from kilonova.conductor.workflow_engine.run import DELETES, Failure, Interrupt, Run
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.step_kinds import one_way, sends
 from kilonova.conductor.workflow_engine.workflow import Step, Workflow
@@ -203,7 +203,7 @@ def _detached(tx: Transaction, run: Run[DetachFacts], _power_state: PowerState |
 
 def _not_changed(_services: Services, run: Run[AttachFacts] | Run[DetachFacts]) -> Unwound:
     """Record the fault of a failed attach or detach, unless a delete interrupted it. The server keeps its state."""
-    return Ended() if run.interrupted is Interrupt.DELETE else Ended(_record_fault)
+    return Ended() if run.interrupted in DELETES else Ended(_record_fault)
 
 
 def _record_fault(tx: Transaction, run: Run[AttachFacts] | Run[DetachFacts]) -> None:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import partial
 
 from kilonova.conductor.workflow_engine.effects import Completed, Effect, Failed, SendToAgent
-from kilonova.conductor.workflow_engine.run import Failure, Interrupt, Run
+from kilonova.conductor.workflow_engine.run import DELETES, Failure, Interrupt, Run
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.step_kinds import one_way, sends
 from kilonova.conductor.workflow_engine.workflow import Step, Workflow
@@ -141,8 +141,7 @@ LIVE_MIGRATE: Workflow[MoveFacts] = Workflow(
             on_reply=advance(MigrationStatus.POST_MIGRATING),
             event="compute_live_migration",
             interrupts={
-                Interrupt.ABORT: _abort,
-                Interrupt.DELETE: _abort,
+                **dict.fromkeys((Interrupt.ABORT, *DELETES), _abort),
                 Interrupt.FORCE_COMPLETE: sends(ForceCompleteLiveMigration, to=source),
             },
         ),
@@ -157,6 +156,6 @@ LIVE_MIGRATE: Workflow[MoveFacts] = Workflow(
     action="live-migration",
     done="migrated",
     point_of_no_return="copy",
-    overtaken_by=frozenset({Interrupt.DELETE, Interrupt.ABORT}),
+    overtaken_by=DELETES | {Interrupt.ABORT},
     is_move=True,
 )

@@ -7,7 +7,7 @@ received the order.
 
 from collections.abc import Mapping
 
-from kilonova.conductor.workflow_engine.run import Interrupt
+from kilonova.conductor.workflow_engine.run import DELETES, Interrupt
 from kilonova.conductor.workflow_engine.step_kinds import Message, order, sends
 from kilonova.conductor.workflow_engine.workflow import Workflow
 from kilonova.conductor.workflows.endings import failed_at_host, settled
@@ -26,7 +26,7 @@ def _workflow(kind: str, done: str, message: Message) -> Workflow[HostFacts]:
         unwound=failed_at_host,
         action=kind,
         done=done,
-        overtaken_by=frozenset({Interrupt.DELETE, Interrupt.OTHER_ACTION}),
+        overtaken_by=DELETES | {Interrupt.OTHER_ACTION},
     )
 
 

@@ -16,7 +16,14 @@ import logging
 from dataclasses import replace
 
 from kilonova.conductor.workflow_engine.effects import Completed, Effect, Failed, SendToAgent
-from kilonova.conductor.workflow_engine.run import Failure, Interrupt, Run, ServerGoneError, is_unreachable
+from kilonova.conductor.workflow_engine.run import (
+    DELETES,
+    Failure,
+    Interrupt,
+    Run,
+    ServerGoneError,
+    is_unreachable,
+)
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.step_kinds import order
 from kilonova.conductor.workflow_engine.workflow import Do, Step, Workflow
@@ -100,7 +107,7 @@ def _workflow(kind: str, do: Do[NetworkedHostFacts], *first: Step[NetworkedHostF
         unwound=failed_at_host,
         action="reboot",
         done="rebooted",
-        overtaken_by=frozenset({Interrupt.DELETE, Interrupt.OTHER_ACTION}),
+        overtaken_by=DELETES | {Interrupt.OTHER_ACTION},
     )
 
 

@@ -9,8 +9,7 @@ The transaction that starts the rebuild changes the server's image, key and user
 values at once. A failed rebuild restores the old values and leaves the server in error. The server may be rebuilt
 again.
 
-A delete does not cancel the rebuild order to the host: the server may be soft-deleted, then restored with the new
-guest. The host executes the order of a delete only after the rebuild order anyway.
+A soft delete waits until the host has carried out the rebuild order, because a restore starts the new guest.
 """
 
 from collections.abc import Mapping
@@ -110,7 +109,7 @@ def made_of(tx: Transaction, instance_uuid: str, wanted: MadeOf, *, keep_request
 
 def _rebuilt(tx: Transaction, run: Run[RebuildFacts], power_state: PowerState | None) -> None:
     before = run.facts.before.request_spec_uuid
-    if run.interrupt is not Interrupt.DELETE:  # after a delete request, the delete sets the server's states
+    if run.interrupt is not Interrupt.DELETE:  # the release before stores it for a soft delete, which sets the states
         settled(tx, run, power_state, otherwise=not run.facts.runs)
     if before is not None:
         request_specs.delete_unused(tx, [before])
@@ -126,7 +125,7 @@ REBUILD = Workflow(
             _rebuild,
             shows=TaskState.REBUILD_SPAWNING,
             event="compute_rebuild_instance",
-            interrupts={Interrupt.DELETE: NOTHING},
+            interrupts={Interrupt.SOFT_DELETE: NOTHING},
             repeats=True,
         ),
     ),

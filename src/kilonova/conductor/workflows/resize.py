@@ -9,7 +9,7 @@
 from functools import partial
 
 from kilonova.conductor.workflow_engine.effects import Effect, SendToAgent
-from kilonova.conductor.workflow_engine.run import Interrupt, Run
+from kilonova.conductor.workflow_engine.run import Run
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.step_kinds import one_way
 from kilonova.conductor.workflow_engine.workflow import Step, Workflow
@@ -101,7 +101,6 @@ def _workflow(kind: str, move: MoveKind) -> Workflow[MoveFacts]:
         unwound=came_to_nothing,
         action=kind,
         done="resized" if kind == "resize" else "migrated",
-        overtaken_by=frozenset({Interrupt.DELETE}),
         is_move=True,
     )
 

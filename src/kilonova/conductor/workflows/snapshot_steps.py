@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Protocol
 
 from kilonova.conductor.workflow_engine.effects import Completed, Effect, Failed, Gone, SendToAgent
-from kilonova.conductor.workflow_engine.run import Failure, Interrupt, Run
+from kilonova.conductor.workflow_engine.run import DELETES, Failure, Run
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.step_kinds import one_way, sends, writes
 from kilonova.conductor.workflow_engine.workflow import Step, complete_or_fail
@@ -119,7 +119,7 @@ def _taken(image: Image) -> Failed:
 
 
 #: Interrupt → order that cuts a step short: the host stops copying or uploading.
-_CUT_SHORT = {Interrupt.DELETE: sends(CancelSnapshot)}
+_CUT_SHORT = dict.fromkeys(DELETES, sends(CancelSnapshot))
 
 
 def steps(

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from kilonova.conductor.workflow_engine.effects import Completed, Effect, Failed, Gone, SendToAgent
-from kilonova.conductor.workflow_engine.run import TAKEN_OVER, Failure, Run, is_unreachable
+from kilonova.conductor.workflow_engine.run import TAKEN_OVER, Failure, Interrupt, Run, is_unreachable
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.step_kinds import one_way
 from kilonova.conductor.workflow_engine.workflow import Workflow, complete_or_fail
@@ -45,6 +45,8 @@ class SoftDeleteFacts:
 
 def _confirm(services: Services, run: Run[SoftDeleteFacts]) -> Effect:
     """Confirm an open resize: order the source to remove the guest that it keeps. This cannot be undone."""
+    if run.interrupt is Interrupt.DELETE:  # an earlier workflow of the server could not end completely
+        return _delete_instead(services, run)
     with services.database.read() as connection:
         server = instances.find(connection, run.instance_uuid)
         migration = server_migrations.find_open(connection, run.instance_uuid)

@@ -4,7 +4,7 @@
 After a failure, the server has a fault and no task state.
 """
 
-from kilonova.conductor.workflow_engine.run import Interrupt, Run
+from kilonova.conductor.workflow_engine.run import DELETES, Interrupt, Run
 from kilonova.conductor.workflow_engine.step_kinds import order, sends
 from kilonova.conductor.workflow_engine.workflow import Workflow
 from kilonova.conductor.workflows.endings import failed, settled
@@ -42,7 +42,7 @@ def _workflow(kind: str) -> Workflow[StopFacts]:
         unwound=failed,
         action="stop",
         done="stopped",
-        overtaken_by=frozenset({Interrupt.DELETE, Interrupt.OTHER_ACTION}),
+        overtaken_by=DELETES | {Interrupt.OTHER_ACTION},
     )
 
 
