@@ -345,6 +345,7 @@ OPERATOR: Mapping[str, Access] = {
     "operator POST /v1/explain": anywhere(ADMIN, {"flavor": {"vcpus": 1, "ram": 1}}),
     "operator GET /v1/health": anywhere(ADMIN),
     "operator GET /v1/hosts": anywhere(ADMIN),
+    "operator GET /v1/hosts/usage": anywhere(ADMIN),
     "operator GET /v1/hosts/{host}/images": anywhere(ADMIN, host=_UNKNOWN),
     "operator GET /v1/isolation": anywhere(ADMIN),
     "operator GET /v1/jobs": anywhere(ADMIN),

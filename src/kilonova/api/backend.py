@@ -8,6 +8,7 @@ from kilonova.api.health import Health
 from kilonova.api.policy import Policy
 from kilonova.api.read_only import AlwaysWritable, Writability
 from kilonova.api.replica import Replica
+from kilonova.api.usage_history import UsageHistory
 from kilonova.change_feed.feed import ChangeFeed
 from kilonova.conductor.service import Conductor
 from kilonova.config.settings import Settings
@@ -33,6 +34,7 @@ class Backend:
     ``replica``: the read replica that serves lists; None if none is to.
     ``feed``: the change feed of this process; None in a process without one.
     ``wake_jobs``: makes the queue of jobs look for new and cancelled jobs now.
+    ``usage_history``: the last answers about the usage of hosts.
     ``driver_name``: name of the external scheduler driver that is used instead of ``engine``, or None.
     """
 
@@ -55,3 +57,4 @@ class Backend:
     replica: Replica | None = None
     feed: ChangeFeed | None = None
     wake_jobs: Callable[[], None] = lambda: None
+    usage_history: UsageHistory = field(default_factory=UsageHistory)

@@ -34,6 +34,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
     "Why servers are where they are": {
         "explain": "kilonova.cli.commands.explain:explain",
         "whatif": "kilonova.cli.commands.whatif:whatif",
+        "top": "kilonova.cli.commands.top:top",
         "capacity": "kilonova.cli.commands.capacity:capacity",
         "drain": "kilonova.cli.commands.drain:drain",
         "rebalance": "kilonova.cli.commands.rebalance:rebalance",

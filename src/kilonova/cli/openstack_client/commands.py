@@ -5,6 +5,7 @@ from kilonova.cli.openstack_client.bridge import command
 
 Explain = command("explain")
 Whatif = command("whatif")
+Top = command("top")
 Capacity = command("capacity")
 Drain = command("drain")
 Rebalance = command("rebalance")

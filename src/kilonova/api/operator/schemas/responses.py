@@ -136,6 +136,19 @@ _CAPACITY = _record(
     fits={"type": "object", "additionalProperties": {"type": ["integer", "null"]}},
     next=_list(_record(flavor=_STRING, reasons=_list(_named("Reason")))),
 )
+_WHOLES: JSONDict = _list(_WHOLE)
+_USAGE = _record(
+    seq=_WHOLE,
+    version=_STRING,
+    whole=_FLAG,
+    hosts=_STRINGS,
+    nodes=_STRINGS,
+    zones=_STRINGS,
+    up=_list(_FLAG),
+    disabled=_list(_FLAG),
+    servers=_WHOLES,
+    resources={"type": "object", "additionalProperties": _record(capacity=_WHOLES, used=_WHOLES)},
+)
 _VERSIONS = _ok(_record(versions=_OBJECTS))
 #: (method, path) → status → media type → schema.
 RESPONSES: Mapping[tuple[str, str], Mapping[str, Mapping[str, JSONDict]]] = {
@@ -153,6 +166,7 @@ RESPONSES: Mapping[tuple[str, str], Mapping[str, Mapping[str, JSONDict]]] = {
     ("POST", "/v1/explain"): _ok(_record(fits=_FLAG, seq=_WHOLE, servers=_OBJECTS, rules=_OBJECTS)),
     ("GET", "/v1/health"): _ok(_record(health=_named("Health"))),
     ("GET", "/v1/hosts"): _ok(_record({"hosts_links": _OBJECTS}, hosts=_list(_named("Host")))),
+    ("GET", "/v1/hosts/usage"): _ok(_USAGE),
     ("GET", "/v1/hosts/{host}/images"): _ok(_record(host=_STRING, images=_OBJECTS)),
     ("GET", "/v1/isolation"): _ok(_record(isolation=_record(clean=_FLAG, pools=_OBJECTS, findings=_OBJECTS))),
     ("GET", "/v1/jobs"): _ok(_record({"jobs_links": _OBJECTS}, jobs=_list(_named("Job")))),
