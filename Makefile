@@ -73,7 +73,8 @@ properties: setup ## test every property with many new random examples
 	@KILONOVA_WHOLE=1 HYPOTHESIS_PROFILE=new exec $(PYTHON) -m pytest $(PARALLEL) tests/properties $(ARGS)
 plans: setup ## plan capacity, drains and rebalancing of hundreds of random clouds, and carry the plans out
 	@KILONOVA_WHOLE=1 exec $(PYTHON) -m pytest $(PARALLEL) tests/properties/test_planning_*.py tests/properties/test_capacity.py \
-		tests/api/operator/test_capacity_of_random_clouds.py tests/api/operator/test_drain_of_random_clouds.py $(ARGS)
+		tests/api/operator/test_capacity_of_random_clouds.py tests/api/operator/test_drain_of_random_clouds.py \
+		tests/unit/conductor/plans $(ARGS)
 races: setup ## run the concurrency tests with more rounds than in `make test`
 	@tools/test_servers.sh
 	@KILONOVA_WHOLE=1 exec $(PYTHON) -m pytest tests/concurrency $(ARGS)
@@ -95,6 +96,7 @@ crash-kills: setup ## kill a cloud under load 1,000 times at random; ARGS='--see
 	@$(CRASH) crash.kills $(ARGS)
 crash-sample: setup ## run a fixed sample of crash-matrix and crash-kills
 	@$(MAKE) -s crash-matrix ARGS='--sample 150 --seed 5'
+	@exec $(PYTHON) -m pytest -q tests/unit/conductor/plans/test_plan_runner_killed.py
 	@exec $(MAKE) -s crash-kills ARGS='--kills 40 --commands 5 --seed 5'
 guest-crashes: setup ## kill a host of real guests before each of its effects; ARGS='--only rebuild': one workflow
 	@tools/hypervisor.sh

@@ -107,6 +107,9 @@ class Metrics:
             registry=self._registry,
         )
 
+        self._plan_moves = Counter(
+            "kilonova_plan_moves", "Moves of applied plans that have ended.", ["outcome"], registry=self._registry
+        )
         self._notifications = Counter(
             "kilonova_notifications_sent", "Notifications passed to their drivers.", registry=self._registry
         )
@@ -150,6 +153,10 @@ class Metrics:
     def notification_lost(self) -> None:
         """Count a notification that was lost."""
         self._notifications_lost.inc()
+
+    def plan_move_ended(self, outcome: str) -> None:
+        """Count a move of an applied plan that has ended."""
+        self._plan_moves.labels(outcome).inc()
 
     def claim_lost(self) -> None:
         """Count a claim that lost a race."""

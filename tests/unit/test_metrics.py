@@ -92,6 +92,8 @@ def test_decisions_and_lost_claims() -> None:
     metrics.decided(5, 0.25)
     metrics.decided(1, 0.25)
     metrics.claim_lost()
+    metrics.plan_move_ended("done")
+    assert of(metrics, "kilonova_plan_moves_total", outcome="done") == 1
     assert of(metrics, "kilonova_decision_seconds_count") == 2
     assert of(metrics, "kilonova_decision_seconds_sum") == 0.5
     assert of(metrics, "kilonova_servers_decided_total") == 6

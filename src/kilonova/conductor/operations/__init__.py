@@ -16,6 +16,7 @@ from kilonova.conductor.operations.locks import Locks
 from kilonova.conductor.operations.moves import Moves
 from kilonova.conductor.operations.network_caches import NetworkCaches
 from kilonova.conductor.operations.outcomes import Outcomes
+from kilonova.conductor.operations.planned_moves import PlannedMoves
 from kilonova.conductor.operations.power import Power
 from kilonova.conductor.operations.rebuilds import Rebuilds
 from kilonova.conductor.operations.requests import Requests
@@ -48,6 +49,7 @@ class Operations:
         self.states = States(starter)
         self.requests = Requests(starter)
         self.moves = Moves(starter)
+        self.planned_moves = PlannedMoves(starter, self.moves)
         self.live_migrations = LiveMigrations(starter)
         self.image_caching = ImageCaching(starter)
         self.host_images = HostImages(questions)

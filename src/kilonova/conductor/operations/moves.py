@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resize and cold migration of servers, with confirm and revert; and a function that starts any kind of move."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import partial
 from types import MappingProxyType
@@ -66,12 +66,12 @@ class Moves:
         """
         start_move(self._starter, NewMove(MIGRATE, MigrationType.MIGRATION, host=host), uuid, who)
 
-    def confirm_resize(self, uuid: str, who: Requester) -> None:
-        """Start confirming a server's resize or cold migration.
+    def confirm_resize(self, uuid: str, who: Requester, *, migration: str | None = None) -> None:
+        """Start confirming a server's resize or cold migration. ``migration``: only if it is this one.
 
         Raises: NotFound if none waits for confirmation; UnexpectedTaskState, ConcurrentUpdate.
         """
-        self._end_move(CONFIRM_RESIZE, MigrationStatus.CONFIRMING, uuid, who)
+        self._end_move(CONFIRM_RESIZE, MigrationStatus.CONFIRMING, uuid, who, migration)
 
     def revert_resize(self, uuid: str, who: Requester) -> None:
         """Start reverting a server's resize or cold migration. Raises: as :meth:`confirm_resize`."""
@@ -111,11 +111,18 @@ class Moves:
 
         self._starter.runner.begin([self._starter.services.database.write(begin)])
 
-    def _end_move(self, workflow: Workflow[MoveFacts], status: MigrationStatus, uuid: str, who: Requester) -> None:
+    def _end_move(
+        self,
+        workflow: Workflow[MoveFacts],
+        status: MigrationStatus,
+        uuid: str,
+        who: Requester,
+        only: str | None = None,
+    ) -> None:
         with self._starter.services.database.read() as connection:
             migration = server_migrations.find_open(connection, uuid)
             info = instance_networks.info_of(connection, uuid)
-        if migration is None or migration.status is not MigrationStatus.FINISHED:
+        if migration is None or migration.status is not MigrationStatus.FINISHED or only not in {None, migration.uuid}:
             raise NotFound(f"Instance {uuid} has not been resized.")
 
         def facts_of(server: Instance) -> MoveFacts:
@@ -206,11 +213,13 @@ def start_move(
     values: Mapping[str, Any] = MappingProxyType({}),
     *,
     only_if: WithServer = nothing,
+    note: Callable[[Transaction, str], object] = lambda _tx, _migration: None,
     why: Interrupt = Interrupt.OTHER_ACTION,
 ) -> None:
     """Store a migration with its workflow, and start the workflow. The server's abandoned moves are cleaned up first.
 
     ``values``: columns of the instance to change in the same transaction. ``only_if``: as in :meth:`Starter.start`.
+    ``note``: hook for writes in the same transaction, with the uuid of the migration.
     ``why``: the kind of interrupt for the server's other workflows.
     Raises: as :meth:`Starter.start`; ConcurrentUpdate if the server is already on the requested host, or can no longer
     be resized to the requested flavor.
@@ -228,6 +237,7 @@ def start_move(
         moves.begin(tx, asked.migration(migration, server, who), starter.services.limits, limits)
         if values:
             instances.change(tx, uuid, **values)
+        note(tx, migration)
 
     starter.start(
         asked.workflow, partial(asked.facts, migration), uuid, who, begin, only_if=require, before=before, why=why

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One step of applying a plan. Each step reads the database, so any control process can go on at any moment.
+
+::
+
+    moves under way ──▶ wait; confirm cold migrations; record results
+        │ none left
+    cancelling ──▶ cancelled          paused ──▶ wait
+        │ running
+    judge the rest ──objection──▶ plan the rest again (a bounded number of times)
+        │ valid
+    moves left ──▶ begin the next wave          no moves left ──▶ done, or failed
+"""
+
+import logging
+from collections.abc import Callable, Collection, Sequence
+from typing import Protocol
+
+from kilonova.claims.rest_of_plan import NewRest, Verdict
+from kilonova.conductor.operations.planned_moves import PlannedMoves
+from kilonova.conductor.plans.move_results import ENDED, reason_of
+from kilonova.db import instances, plan_moves, plans, server_migrations
+from kilonova.db.core.transaction import Transaction
+from kilonova.db.database import Database
+from kilonova.db.plan_moves import PlanMove
+from kilonova.db.plans import PlanLostError, PlanRow
+from kilonova.errors import ConcurrentUpdate, Conflict, NotFound, UnexpectedTaskState
+from kilonova.model.instance import VmState
+from kilonova.model.saved_plan import MoveState, PlanKind, PlanState
+from kilonova.model.server_migration import MigrationStatus
+from kilonova.records import dataclass
+
+LOG = logging.getLogger(__name__)
+#: How often the rest of a plan is planned again before the plan is given up.
+MOST_REPLANS = 20
+#: Number of moves of a plan that are under way at the same time.
+MOST_UNDER_WAY = 200
+_CHANGED = (NotFound, UnexpectedTaskState, Conflict, ConcurrentUpdate)
+
+
+class Planner(Protocol):
+    """Judges and renews the rests of plans; :class:`kilonova.claims.rest_of_plan.PresentPlans`."""
+
+    def judge(self, plan: PlanRow, rest: Sequence[PlanMove], check: Callable[[], None]) -> Verdict:
+        """Tell whether the moves of a plan that have not begun are valid."""
+
+    def again(
+        self,
+        plan: PlanRow,
+        rest: Sequence[PlanMove],
+        failed: Sequence[PlanMove],
+        first_wave: int,
+        check: Callable[[], None],
+    ) -> NewRest:
+        """Plan the rest again."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanEnvironment:
+    """What applying a plan needs. ``owner``: this control process. ``check``: raises if the process has to stop."""
+
+    database: Database
+    owner: str
+    moves: PlannedMoves
+    planner: Planner
+    check: Callable[[], None]
+    ended: Callable[[MoveState], None] = lambda _state: None
+
+
+class AppliedPlan:
+    """One plan that this control process applies, as read from the database."""
+
+    def __init__(self, env: PlanEnvironment, plan: PlanRow) -> None:
+        self._env = env
+        self._plan = plan
+
+    def advance(self) -> bool:
+        """Do what can be done now; return whether the rest was planned again.
+
+        Raises: PlanLostError if the plan was changed meanwhile or another process applies it; RuleFailed, Unavailable.
+        """
+        under_way = self._attend(self._moves({MoveState.RUNNING}))
+        if under_way:
+            if self._plan.state is PlanState.RUNNING:
+                wave = under_way[0].wave
+                self._begin(self._moves({MoveState.PLANNED}, wave), MOST_UNDER_WAY - len(under_way))
+            return False
+        if self._plan.state is PlanState.CANCELLING:
+            self._finish(PlanState.CANCELLED, "The plan was cancelled.")
+        return self._plan.state is PlanState.RUNNING and self._go_on()
+
+    # --- moves under way ----------------------------------------------------------------------------------------------
+
+    def _attend(self, moves: Sequence[PlanMove]) -> list[PlanMove]:
+        """Record the results of moves that have ended, and confirm cold migrations; return the moves under way."""
+        if not moves:
+            return []
+        with self._env.database.read() as connection:
+            statuses = server_migrations.statuses(connection, [move.migration_uuid or "" for move in moves])
+            deleted = instances.deletions(connection, [move.server_uuid for move in moves])
+        left = []
+        for move in moves:
+            status = statuses.get(move.migration_uuid or "")
+            if status is not None and status not in ENDED:
+                if status is not MigrationStatus.FINISHED or self._confirm(move):
+                    left.append(move)
+            elif deleted.get(move.server_uuid, True):
+                self._record(move, MoveState.SKIPPED, "The server was deleted.")
+            else:
+                self._record_result(move, status)
+        return left
+
+    def _confirm(self, move: PlanMove) -> bool:
+        """Start confirming a cold migration; return False, after recording this, if it can no longer be confirmed."""
+        try:
+            self._env.moves.confirm(self._plan, move)
+        except _CHANGED as error:  # a user has confirmed or reverted it, or has changed the server
+            LOG.debug("Plan %s: server %s was not confirmed: %s", self._plan.uuid, move.server_uuid, error)
+            with self._env.database.read() as connection:
+                server = instances.find(connection, move.server_uuid)
+            if server is not None and server.vm_state is not VmState.RESIZED and server.task_state is None:
+                self._record(move, MoveState.FAILED, "The state of the server was changed before its confirmation.")
+                return False
+        return True
+
+    def _record_result(self, move: PlanMove, status: MigrationStatus | None) -> None:
+        state = MoveState.FAILED if status is None else ENDED[status]
+        if state is MoveState.DONE:
+            self._record(move, state)
+            return
+        with self._env.database.read() as connection:
+            server = instances.find(connection, move.server_uuid)
+        fault = None if server is None or server.fault is None else server.fault.message
+        self._record(move, state, reason_of(status, fault))
+
+    def _record(self, move: PlanMove, state: MoveState, reason: str | None = None) -> None:
+        def record(tx: Transaction) -> None:
+            plans.require(tx, self._plan.uuid, self._env.owner)
+            plan_moves.end(tx, move, state, reason)
+
+        self._env.database.write(record)
+        self._env.ended(state)
+        level = logging.WARNING if state is MoveState.FAILED else logging.INFO
+        told = f"{state.value}: {reason}" if reason else state.value
+        LOG.log(
+            level,
+            "Plan %s: server %s from %s to %s: %s",
+            self._plan.uuid,
+            move.server_uuid,
+            move.source_host,
+            move.dest_host,
+            told,
+        )
+
+    # --- the next wave ------------------------------------------------------------------------------------------------
+
+    def _go_on(self) -> bool:
+        rest = self._moves({MoveState.PLANNED})
+        verdict = self._env.planner.judge(self._plan, rest, self._env.check)
+        for move, reason in verdict.gone:
+            self._record(move, MoveState.SKIPPED, reason)
+        gone = {move.id for move, _ in verdict.gone}
+        rest = [move for move in rest if move.id not in gone]
+        if verdict.objection is not None:
+            return self._replan(rest, verdict.objection)
+        if not rest:
+            return self._end()
+        wave = rest[0].wave
+        first = [move for move in rest if move.wave == wave]
+        self._tell(f"Wave {wave + 1}: {len(first)} moves have begun.")
+        self._begin(first, MOST_UNDER_WAY)
+        return False
+
+    def _begin(self, moves: Sequence[PlanMove], most: int) -> None:
+        """Begin at most ``most`` moves of a wave. The state of a server may have changed since the wave was judged."""
+        locked_too = bool(self._plan.request.get("locked"))
+        for move in moves[: max(0, most)]:
+            self._env.check()
+            try:
+                self._env.moves.begin(self._plan, move, locked_too=locked_too)
+            except PlanLostError:
+                raise
+            except _CHANGED as error:
+                self._record(move, MoveState.SKIPPED, error.message)
+
+    def _replan(self, rest: Sequence[PlanMove], objection: str) -> bool:
+        plan = self._plan
+        if plan.replans >= MOST_REPLANS:
+            self._finish(PlanState.FAILED, f"The rest was planned again {plan.replans} times. At last: {objection}")
+            return False
+        LOG.info("Plan %s: the rest is planned again. %s", plan.uuid, objection)
+        self._store(self._planned_again(rest), f"The rest was planned again. {objection}")
+        return True
+
+    def _planned_again(self, rest: Sequence[PlanMove]) -> NewRest:
+        ended = self._moves(frozenset(MoveState) - {MoveState.PLANNED})
+        failed = [move for move in ended if move.state is MoveState.FAILED]
+        first = max((move.wave + 1 for move in ended), default=0)
+        return self._env.planner.again(self._plan, rest, failed, first, self._env.check)
+
+    def _store(self, new: NewRest, message: str) -> None:
+        uuid, owner = self._plan.uuid, self._env.owner
+        self._env.database.write(lambda tx: plans.replan(tx, uuid, owner, new.moves, new.stays, new.seq, message))
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+
+    def _end(self) -> bool:
+        """End the plan; return True if servers that could not be moved before can be moved now."""
+        plan = self._plan
+        stays = plan.stays
+        if plan.kind is PlanKind.DRAIN and stays and plan.replans < MOST_REPLANS:
+            new = self._planned_again([])
+            if new.moves or new.stays != stays:
+                self._store(new, "Servers that stayed were planned again.")
+                return True
+        last = {move.server_uuid: move for move in self._moves(frozenset(MoveState))}
+        failed = [move for move in last.values() if move.state is MoveState.FAILED]
+        if failed:
+            self._finish(PlanState.FAILED, f"The moves of {len(failed)} servers have failed.")
+        else:
+            self._finish(PlanState.DONE, f"{len(stays)} servers stay." if stays else "")
+        return False
+
+    def _finish(self, state: PlanState, message: str) -> None:
+        uuid, owner = self._plan.uuid, self._env.owner
+        self._env.database.write(lambda tx: plans.finish(tx, uuid, owner, state, message))
+        LOG.info("Plan %s is %s. %s", uuid, state.value, message)
+
+    def _tell(self, message: str) -> None:
+        uuid, owner = self._plan.uuid, self._env.owner
+        self._env.database.write(lambda tx: plans.tell(tx, uuid, owner, message))
+        LOG.info("Plan %s: %s", uuid, message)
+
+    def _moves(self, states: Collection[MoveState], wave: int | None = None) -> list[PlanMove]:
+        with self._env.database.read() as connection:
+            return plan_moves.of_plan(connection, self._plan.uuid, states, wave=wave)
