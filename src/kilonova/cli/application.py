@@ -38,6 +38,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "capacity": "kilonova.cli.commands.capacity:capacity",
         "drain": "kilonova.cli.commands.drain:drain",
         "rebalance": "kilonova.cli.commands.rebalance:rebalance",
+        "forecast": "kilonova.cli.commands.forecast:forecast",
         "jobs": "kilonova.cli.commands.jobs:app",
         "audit": "kilonova.cli.commands.audit:app",
     },

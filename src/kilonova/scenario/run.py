@@ -23,7 +23,15 @@ from kilonova.model.image import Image
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import GroupView
 from kilonova.records import dataclass
-from kilonova.scenario.model import PROJECTS, Scenario, ScenarioFlavor, ScenarioServer, SimulatedHost, with_project_ids
+from kilonova.scenario.model import (
+    PROJECTS,
+    Scenario,
+    ScenarioFlavor,
+    ScenarioImage,
+    ScenarioServer,
+    SimulatedHost,
+    with_project_ids,
+)
 from kilonova.scenario.outcome import SPAWN, Landing
 from kilonova.scheduler.decision import Decision
 from kilonova.scheduler.devices.choice import RANKED_KEPT, first_that_gives, needs_of
@@ -66,21 +74,26 @@ class Decider(Protocol):
     def allocations(self, hosts: HostTable, spec: RequestSpec, row: int) -> Allocations: ...
 
 
+def described_hosts(scenario: Scenario, ratios: AllocationRatios) -> HostTable:
+    """Return the hosts of a scenario without servers, as their agents would report them."""
+    aggregates = tuple(
+        Aggregate(
+            number,
+            aggregate.name,
+            aggregate.name,
+            aggregate.hosts,
+            {**({ZONE_KEY: aggregate.zone} if aggregate.zone else {}), **aggregate.metadata},
+        )
+        for number, aggregate in enumerate(scenario.aggregates, start=1)
+    )
+    return build_host_table([_record(host, ratios) for host in scenario.hosts], aggregates)
+
+
 class _World:
     """The simulated hosts with their current usage."""
 
     def __init__(self, scenario: Scenario, around: Surroundings) -> None:
-        aggregates = tuple(
-            Aggregate(
-                number,
-                aggregate.name,
-                aggregate.name,
-                aggregate.hosts,
-                {**({ZONE_KEY: aggregate.zone} if aggregate.zone else {}), **aggregate.metadata},
-            )
-            for number, aggregate in enumerate(scenario.aggregates, start=1)
-        )
-        table = build_host_table([_record(host, around.ratios) for host in scenario.hosts], aggregates)
+        table = described_hosts(scenario, around.ratios)
         self._guests = TableGuests.of([()] * len(table))
         self.table: HostTable = replace(table, guests=self._guests)
         self.groups = {
@@ -159,7 +172,7 @@ def play(scenario: Scenario, engine: Decider, surroundings: Surroundings | None 
     world = _World(scenario, around)
     played: list[Played] = []
     for asked in scenario.servers:
-        played += _play_request(world, asked, _spec(scenario, asked, around), engine, around)
+        played += _play_request(world, asked, described_request(scenario, asked, around), engine, around)
     return tuple(played)
 
 
@@ -232,22 +245,32 @@ def _record(host: SimulatedHost, ratios: AllocationRatios) -> HostRecord:
     )
 
 
-def _spec(scenario: Scenario, asked: ScenarioServer, around: Surroundings) -> RequestSpec:
+def described_flavor(flavor: ScenarioFlavor) -> Flavor:
+    """Return the flavor that a scenario describes."""
+    return Flavor(
+        flavor_id=flavor.id or flavor.name,
+        name=flavor.name,
+        vcpus=flavor.vcpus,
+        memory_mib=flavor.memory_mib,
+        root_gib=flavor.disk_gib,
+        extra_specs=flavor.extra_specs,
+    )
+
+
+def described_image(image: ScenarioImage) -> Image:
+    """Return the image that a scenario describes."""
+    return Image(image.name, image.name, disk_format=image.disk_format, properties=image.properties)
+
+
+def described_request(scenario: Scenario, asked: ScenarioServer, around: Surroundings) -> RequestSpec:
+    """Return the request for the servers of a scenario, without their group."""
     flavors: Mapping[str, ScenarioFlavor] = {flavor.name: flavor for flavor in scenario.flavors}
-    flavor = flavors[asked.flavor]
     image = next(image for image in scenario.images if image.name == asked.image)
     zone, host, node = asked.target
     return with_resources(
         RequestSpec(
-            flavor=Flavor(
-                flavor_id=flavor.id or flavor.name,
-                name=flavor.name,
-                vcpus=flavor.vcpus,
-                memory_mib=flavor.memory_mib,
-                root_gib=flavor.disk_gib,
-                extra_specs=flavor.extra_specs,
-            ),
-            image=Image(image.name, image.name, disk_format=image.disk_format, properties=image.properties),
+            flavor=described_flavor(flavors[asked.flavor]),
+            image=described_image(image),
             project_id=asked.project,
             user_id=asked.project,
             instance_uuids=asked.names,

@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs of a running cloud, for commands: started, waited for with a progress bar, cancelled by Ctrl-C."""
 
-import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
-
 from kilonova.cli.cloud.options import OPERATOR, WritableApi
+from kilonova.cli.cloud.progress import progress_bar
 from kilonova.errors import KilonovaError
 
 _ASKED_EVERY_S = 0.25
@@ -36,10 +33,10 @@ def run_job(
     """
     uuid = cloud.call("POST", OPERATOR, "/jobs", json={"kind": kind, "parameters": parameters})["job"]["id"]
     try:
-        with _bar(kind, is_shown=shows_progress) as show:
+        with progress_bar(kind, is_shown=shows_progress) as show:
             while True:
                 job = cloud.get(OPERATOR, f"/jobs/{uuid}")["job"]
-                show(job)
+                show(job["progress"], "waiting for a worker" if job["state"] == "queued" else job["message"])
                 if job["state"] not in _WAITS:
                     break
                 pause(_ASKED_EVERY_S)
@@ -50,21 +47,3 @@ def run_job(
     if job["state"] != "done":
         raise JobFailed(f"job {uuid} {job['state']}: {job['failure'] or 'by request'}")
     return job["result"]
-
-
-@contextmanager
-def _bar(kind: str, *, is_shown: bool) -> Any:
-    """Return a context manager for a function that shows a job's progress."""
-    console = Console(stderr=True)
-    if not is_shown or not console.is_terminal or not sys.stderr.isatty():
-        yield lambda _job: None
-        return
-    columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn()
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task(kind, total=1.0)
-
-        def show(job: Mapping[str, Any]) -> None:
-            text = "waiting for a worker" if job["state"] == "queued" else job["message"]
-            progress.update(task, completed=job["progress"], description=f"{kind}: {text}" if text else kind)
-
-        yield show

@@ -11,7 +11,7 @@ from dataclasses import replace
 from kilonova.claims.outside_driver import OutsideDriver
 from kilonova.cli.up.embedded_rules import rule_options
 from kilonova.cli.wiring.agent_settings import ratios_of
-from kilonova.cli.wiring.rules import load_rules
+from kilonova.cli.wiring.rules import Rules, load_rules
 from kilonova.config.configuration import public_options
 from kilonova.config.load import load_settings
 from kilonova.config.settings import Settings
@@ -33,6 +33,16 @@ def settings_of(scenario: Scenario) -> Settings:
         settings = load_settings([file])
     require_known_options(scenario, settings, besides=_sections_of_plug_ins(settings.scheduler))
     return settings
+
+
+def settings_and_rules(scenario: Scenario) -> tuple[Settings, Rules]:
+    """Return the settings of a scenario, and the rules that they select. Raises: ConfigurationError."""
+    import_from(scenario)
+    with _file_of(scenario) as file:
+        settings = load_settings([file])
+        rules = load_rules(settings)
+    require_known_options(scenario, settings)
+    return settings, rules
 
 
 @contextmanager
@@ -65,11 +75,7 @@ def _sections_of_plug_ins(scheduler: SchedulerConfig) -> frozenset[str]:
 
 def play_with_settings(scenario: Scenario) -> tuple[Played, ...]:
     """Play a scenario with the scheduling rules and the driver that its options select. Raises: ConfigurationError."""
-    import_from(scenario)
-    with _file_of(scenario) as file:
-        settings = load_settings([file])
-        rules = load_rules(settings)
-    require_known_options(scenario, settings)
+    settings, rules = settings_and_rules(scenario)
     surroundings = Surroundings(
         ratios=ratios_of(settings.compute),
         max_attempts=settings.scheduler.max_attempts,

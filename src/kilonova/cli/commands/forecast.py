@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``kilonova forecast``: runs months or years of a scenario on the scheduler's rules, in virtual time."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from kilonova.cli.cloud.printing import output_console, print_json
+from kilonova.cli.cloud.progress import progress_bar
+from kilonova.cli.forecasts.report_files import write_report
+from kilonova.cli.forecasts.tables import policies_table, summary
+
+
+def forecast(
+    scenario: Annotated[Path, typer.Argument(metavar="SCENARIO.yaml", help="The scenario: a YAML file.")],
+    compare: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="POLICY.yaml", help="Options of a further policy to try on the same servers; repeatable."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write the report into this folder, as JSON and CSV.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+) -> None:
+    """Forecast which servers of a scenario the scheduler accepts, and where the cloud gets full. Nothing changes."""
+    from kilonova.cli.forecasts.described import load_forecast, run_described  # noqa: PLC0415 - slow to import
+
+    file = load_forecast(scenario)
+    with progress_bar("forecast", is_shown=not as_json) as show:
+        found = run_described(file, compare or (), show)
+    report = found.report()
+    if out is not None:
+        write_report(report, out)
+    if as_json:
+        print_json(report)
+        return
+    console = output_console()
+    console.print(policies_table(report))
+    console.print()
+    console.print(Text(summary(report), style="dim"))
