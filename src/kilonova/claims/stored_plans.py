@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Conversion of plans to their stored form: moves and stays by names of hosts, and the request of a drain."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kilonova.db.placed_servers import PlacedRow
 from kilonova.db.plan_moves import NewMove
+from kilonova.model.instance import TaskState, VmState
 from kilonova.model.move_plan import How
+from kilonova.model.server_migration import MoveKind
+from kilonova.model.transitions import TRANSITIONS
 from kilonova.planning.cloud import Cloud
 from kilonova.planning.drain import DrainRequest
 from kilonova.planning.plan import Limits, Plan
@@ -40,6 +44,32 @@ def stays_of(cloud: Cloud, plan: Plan) -> list[Mapping[str, Any]]:
         }
         for stay in plan.stays
     ]
+
+
+def evacuations_of(servers: Sequence[PlacedRow]) -> tuple[list[NewMove], list[Mapping[str, Any]]]:
+    """Return an evacuation of each server, the largest first, and the servers whose states forbid it."""
+    moves: list[NewMove] = []
+    stays: list[Mapping[str, Any]] = []
+    transition = TRANSITIONS[MoveKind.EVACUATE.value]
+    for row in sorted(servers, key=lambda row: (-row.flavor.memory_mib, -row.flavor.vcpus, row.uuid)):
+        task = None if row.task_state is None else TaskState(row.task_state)
+        if VmState(row.vm_state) in transition.states and task in transition.tasks:
+            moves.append(
+                NewMove(
+                    wave=0,
+                    server_uuid=row.uuid,
+                    server_name=row.name,
+                    kind=MoveKind.EVACUATE,
+                    source_host=row.host,
+                    dest_host=None,
+                    gib=0.0,
+                )
+            )
+        else:
+            state = row.vm_state if task is None else f"{row.vm_state} and the task {task}"
+            reason = f"a server with the state {state} cannot be evacuated"
+            stays.append({"server": row.uuid, "name": row.name, "host": row.host, "reason": reason})
+    return moves, stays
 
 
 def drain_parameters(asked: DrainRequest) -> Mapping[str, Any]:

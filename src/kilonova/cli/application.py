@@ -39,6 +39,8 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "drain": "kilonova.cli.commands.drain:drain",
         "rebalance": "kilonova.cli.commands.rebalance:rebalance",
         "forecast": "kilonova.cli.commands.forecast:forecast",
+        "plan": "kilonova.cli.commands.plan:app",
+        "maintenance": "kilonova.cli.commands.maintenance:app",
         "jobs": "kilonova.cli.commands.jobs:app",
         "audit": "kilonova.cli.commands.audit:app",
     },

@@ -3,12 +3,18 @@
 
 from enum import StrEnum
 
+from kilonova.model.server_migration import MoveKind
+
+#: The kinds of moves in saved plans.
+PLANNED_KINDS = (MoveKind.LIVE_MIGRATE, MoveKind.COLD_MIGRATE, MoveKind.EVACUATE)
+
 
 class PlanKind(StrEnum):
-    """What a plan is for."""
+    """What a plan is for. ``EVACUATE``: to rebuild the servers of hosts that are down on other hosts."""
 
     DRAIN = "drain"
     REBALANCE = "rebalance"
+    EVACUATE = "evacuate"
 
 
 class PlanState(StrEnum):

@@ -20,8 +20,8 @@ from kilonova.api.operator.schemas.parameters import NO_QUERY
 from kilonova.api.policy import ADMIN, rule
 from kilonova.api.typed_body import read_typed
 from kilonova.api.validation import invalid_field, invalid_parameter
-from kilonova.claims.stored_plans import drain_parameters, moves_of, stays_of
-from kilonova.db import jobs, plan_moves, plans
+from kilonova.claims.stored_plans import drain_parameters, evacuations_of, moves_of, stays_of
+from kilonova.db import jobs, mirror_source, placed_servers, plan_moves, plans, services
 from kilonova.db.plan_moves import NO_MOVES, NewMove
 from kilonova.db.plans import NewPlan
 from kilonova.errors import NotFound
@@ -33,6 +33,7 @@ from kilonova.model.server_migration import MoveKind
 _ALL, _ONE = "/operator/v1/plans", "/operator/v1/plans/{uuid}"
 RULES = (
     rule("kilonova:plans:create", ADMIN, "Save a plan of moves", ("POST", _ALL)),
+    rule("kilonova:evacuate", ADMIN, "Plan the evacuation of hosts", ("POST", _ALL)),
     rule("kilonova:plans:list", ADMIN, "List saved plans", ("GET", _ALL)),
     rule("kilonova:plans:show", ADMIN, "Show the moves and the progress of a plan", ("GET", _ONE)),
     rule("kilonova:plans:delete", ADMIN, "Delete a plan", ("DELETE", _ONE)),
@@ -45,7 +46,7 @@ _PAGE = 100
 
 
 def save_plan(ctx: Context, request: Request) -> Reply:
-    """POST /v1/plans.  Plans a drain, or takes the result of a job of the kind rebalance.
+    """POST /v1/plans.  Plans a drain or an evacuation, or takes the result of a job of the kind rebalance.
 
     Errors: 400 naming the field; 409 if there are too many plans.
     """
@@ -54,6 +55,9 @@ def save_plan(ctx: Context, request: Request) -> Reply:
     if "drain" in body:
         ctx.authorize("kilonova:drain")
         plan, moves = _drain(ctx, read_typed(AskedDrain, body["drain"]))
+    elif "evacuate" in body:
+        ctx.authorize("kilonova:evacuate")
+        plan, moves = _evacuation(ctx, body["evacuate"]["hosts"])
     else:
         ctx.authorize("kilonova:rebalance")
         plan, moves = _result_of_job(ctx, body["job"])
@@ -66,6 +70,21 @@ def _drain(ctx: Context, body: AskedDrain) -> tuple[NewPlan, Sequence[NewMove]]:
     cloud = found.taken.cloud
     plan = _new(ctx, PlanKind.DRAIN, drain_parameters(found.asked), stays_of(cloud, found.plan), found.taken.seq)
     return plan, moves_of(cloud, found.plan)
+
+
+def _evacuation(ctx: Context, names: Sequence[str]) -> tuple[NewPlan, Sequence[NewMove]]:
+    with ctx.read() as connection:
+        hosts = set()
+        for number, name in enumerate(names):
+            service = services.find_by_host(connection, name)
+            if service is None:
+                raise invalid_field(f"hosts[{number}]", f"Compute host {name} could not be found.")
+            if service.is_up:
+                raise invalid_field(f"hosts[{number}]", f"The compute service of host {name} is up; drain the host.")
+            hosts.add(service.host)
+        seq = mirror_source.seq_in(connection)
+        moves, stays = evacuations_of(placed_servers.on_hosts(connection, hosts))
+    return _new(ctx, PlanKind.EVACUATE, {"hosts": sorted(hosts)}, stays, seq), moves
 
 
 def _result_of_job(ctx: Context, uuid: str) -> tuple[NewPlan, Sequence[NewMove]]:

@@ -55,6 +55,7 @@ def _move_view(move: PlanMove) -> dict[str, Any]:
         "from": move.source_host,
         "to": move.dest_host,
         "wave": move.wave,
+        "kind": move.kind.value,
         "live": move.kind is MoveKind.LIVE_MIGRATE,
         "gib": move.gib,
         "state": move.state.value,

@@ -26,7 +26,19 @@ def run_job(
     shows_progress: bool = True,
     pause: Callable[[float], None] = time.sleep,
 ) -> Any:
-    """Start a job, wait for its end, and return its result. Ctrl-C cancels the job.
+    """Start a job, wait for its end, and return its result; arguments and errors as of :func:`finished_job`."""
+    return finished_job(cloud, kind, parameters, shows_progress=shows_progress, pause=pause)["result"]
+
+
+def finished_job(
+    cloud: WritableApi,
+    kind: str,
+    parameters: Mapping[str, Any],
+    *,
+    shows_progress: bool = True,
+    pause: Callable[[float], None] = time.sleep,
+) -> dict[str, Any]:
+    """Start a job, wait for its end, and return it. Ctrl-C cancels the job.
 
     ``shows_progress``: whether a bar on the standard error stream shows the progress, if that is a terminal.
     Raises: JobFailed, and what the connection raises.
@@ -35,7 +47,7 @@ def run_job(
     try:
         with progress_bar(kind, is_shown=shows_progress) as show:
             while True:
-                job = cloud.get(OPERATOR, f"/jobs/{uuid}")["job"]
+                job: dict[str, Any] = cloud.get(OPERATOR, f"/jobs/{uuid}")["job"]
                 show(job["progress"], "waiting for a worker" if job["state"] == "queued" else job["message"])
                 if job["state"] not in _WAITS:
                     break
@@ -46,4 +58,4 @@ def run_job(
         raise
     if job["state"] != "done":
         raise JobFailed(f"job {uuid} {job['state']}: {job['failure'] or 'by request'}")
-    return job["result"]
+    return job

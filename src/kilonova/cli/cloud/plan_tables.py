@@ -22,6 +22,39 @@ def print_plan(found: Mapping[str, Any]) -> None:
     console.print(Text(totals_text(found), style="dim"))
 
 
+def print_saved_plan(plan: Mapping[str, Any]) -> None:
+    """Print a saved plan: its moves with their states, the servers that stay, and its state."""
+    console = output_console()
+    if plan["moves"]:
+        console.print(saved_moves_table(plan))
+        console.print()
+    if plan["stays"]:
+        console.print(stays_table(plan))
+        console.print()
+    console.print(Text(state_text(plan)))
+
+
+def state_text(plan: Mapping[str, Any]) -> str:
+    """Return the state of a saved plan with the numbers of its moves."""
+    counts = ", ".join(f"{number} {state}" for state, number in plan["progress"].items() if number)
+    moves = f"moves: {counts or 'none'} ({plan['gib_done']:g} of {plan['gib']:g} GiB)"
+    again = f", planned again {counted(plan['replans'], 'time')}" if plan["replans"] else ""
+    told = f" {plan['message']}" if plan["message"] else ""
+    return f"Plan {plan['id']} is {plan['state']}; {moves}{again}.{told}"
+
+
+def saved_moves_table(plan: Mapping[str, Any]) -> Table:
+    """Return a row for each move of a saved plan, with its state."""
+    table = plain_table()
+    for name in ("Wave", "Server", "From", "To", "Kind", "State"):
+        table.add_column(name, overflow="fold")
+    for move in plan["moves"]:
+        state = f"{move['state']}: {move['reason']}" if move["reason"] else move["state"]
+        cells = (str(move["wave"]), server_text(move), move["from"], move["to"] or "", move["kind"], state)
+        table.add_row(*map(Text, cells))
+    return table
+
+
 def totals_text(found: Mapping[str, Any]) -> str:
     moves = f"{counted(len(found['moves']), 'move')} in {counted(found['waves'], 'wave')}, {found['gib']:g} GiB"
     return f"{moves}, after change {found['seq']} of the cloud. Nothing was moved."
@@ -48,8 +81,10 @@ def stays_table(found: Mapping[str, Any]) -> Table:
     table.add_column("Reason", overflow="fold", ratio=1)
     for stay in found["stays"]:
         lines = [stay["reason"]]
-        lines += [f"{each['rule']}: {counted(each['hosts'], 'host')}, {each['reason']}" for each in stay["rules"]]
-        for miss in stay["nearest_miss"]:
+        lines += [
+            f"{each['rule']}: {counted(each['hosts'], 'host')}, {each['reason']}" for each in stay.get("rules", ())
+        ]
+        for miss in stay.get("nearest_miss", ()):
             lines.append("It would move if " + "; ".join(change["text"] for change in miss["changes"]))
         table.add_row(Text(server_text(stay)), Text(stay["host"]), Text("\n".join(lines), style="yellow"))
     return table

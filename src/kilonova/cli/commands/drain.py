@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """``kilonova drain``: shows the moves that empty hosts, in waves, and the servers that must stay."""
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
 
 from kilonova.cli.cloud.options import OPERATOR, AdminCloud, AsJson, DataFolder, connect
 from kilonova.cli.cloud.plan_tables import print_plan
+from kilonova.cli.cloud.plans import save_and_apply
 from kilonova.cli.cloud.printing import print_json
 from kilonova.model.move_plan import How
 
@@ -28,22 +28,31 @@ def drain(
         float | None, typer.Option(metavar="GIB", help="Most GiB copied from or to one host in a wave.")
     ] = None,
     locked: Annotated[bool, typer.Option("--locked", help="Move locked servers, too.")] = False,
+    save: Annotated[bool, typer.Option("--save", help="Save the moves as a plan, to be applied later.")] = False,
+    apply: Annotated[bool, typer.Option("--apply", help="Save the moves as a plan, and apply it.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="With --apply: wait until the plan has ended.")] = False,
     as_json: AsJson = False,
     data: DataFolder = None,
     os_cloud: AdminCloud = None,
 ) -> None:
-    """Show the moves that empty hosts, and which servers must stay (exit code 1 if any). Nothing is moved."""
+    """Show the moves that empty hosts, and which servers must stay (exit code 1 if any). With --apply, move them."""
     if live + cold + either > 1:
         raise typer.BadParameter("Choose one of --live, --cold and --either.")
-    limits = {"per_host": per_host, "per_wave": per_wave, "gib_per_host": gib_per_host}
-    body: Mapping[str, Any] = {
+    if wait and not apply:
+        raise typer.BadParameter("The option --wait needs --apply.")
+    limits: dict[str, Any] = {"per_host": per_host, "per_wave": per_wave, "gib_per_host": gib_per_host}
+    body = {
         "how": (How.LIVE if live else How.COLD if cold else How.EITHER).value,
         "limits": {name: value for name, value in limits.items() if value is not None},
         "locked": locked,
         **({"hosts": list(hosts)} if hosts else {}),
         **({"aggregate": aggregate} if aggregate is not None else {}),
     }
-    found: dict[str, Any] = connect(data, os_cloud).call("POST", OPERATOR, "/drain", json=body)
+    cloud = connect(data, os_cloud)
+    if save or apply:
+        save_and_apply(cloud, {"drain": body}, applies=apply, waits=wait, as_json=as_json)
+        return
+    found: dict[str, Any] = cloud.call("POST", OPERATOR, "/drain", json=body)
     if as_json:
         print_json(found)
     else:

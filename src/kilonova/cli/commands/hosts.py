@@ -7,10 +7,12 @@ import typer
 
 from kilonova.cli.cloud.options import AdminCloud, AsJson, DataFolder, connect
 from kilonova.cli.commands.agents_of_hosts import list_agents
+from kilonova.cli.commands.evacuate_hosts import evacuate
 from kilonova.cli.commands.strays import list_strays, remove_guest
 
 app = typer.Typer(invoke_without_command=True, help="List hosts with their agents, and stray guests.")
 app.command("remove-guest")(remove_guest)
+app.command("evacuate")(evacuate)
 
 
 @app.callback()

@@ -6,9 +6,10 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from kilonova.cli.cloud.jobs import run_job
+from kilonova.cli.cloud.jobs import finished_job
 from kilonova.cli.cloud.options import AdminCloud, AsJson, DataFolder, connect
 from kilonova.cli.cloud.plan_tables import print_plan
+from kilonova.cli.cloud.plans import save_and_apply
 from kilonova.cli.cloud.printing import output_console, print_json
 from kilonova.model.move_plan import How, Objective
 
@@ -26,11 +27,19 @@ def rebalance(
         int | None, typer.Option(metavar="N", min=1, help="Most moves from or to one host at the same time.")
     ] = None,
     locked: Annotated[bool, typer.Option("--locked", help="Move locked servers, too.")] = False,
+    save: Annotated[bool, typer.Option("--save", help="Save the moves as a plan, to be applied later.")] = False,
+    apply: Annotated[bool, typer.Option("--apply", help="Save the moves as a plan, and apply it.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="With --apply: wait until the plan has ended.")] = False,
     as_json: AsJson = False,
     data: DataFolder = None,
     os_cloud: AdminCloud = None,
 ) -> None:
-    """Show moves that bring the cloud nearer to an objective; it is not worse after any of them. Nothing is moved."""
+    """Show moves that bring the cloud nearer to an objective; it is not worse after any of them.
+
+    Nothing is moved without --apply.
+    """
+    if wait and not apply:
+        raise typer.BadParameter("The option --wait needs --apply.")
     given = {"resource": resource, "aggregate": aggregate, "moves": moves, "gib": gib}
     parameters = {
         "objective": objective.value,
@@ -39,7 +48,12 @@ def rebalance(
         "locked": locked,
         **{name: value for name, value in given.items() if value is not None},
     }
-    found: dict[str, Any] = run_job(connect(data, os_cloud), "rebalance", parameters, shows_progress=not as_json)
+    cloud = connect(data, os_cloud)
+    job = finished_job(cloud, "rebalance", parameters, shows_progress=not as_json)
+    if save or apply:
+        save_and_apply(cloud, {"job": job["id"]}, applies=apply, waits=wait, as_json=as_json)
+        return
+    found: dict[str, Any] = job["result"]
     if as_json:
         print_json(found)
         return

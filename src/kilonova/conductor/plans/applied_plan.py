@@ -17,8 +17,8 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 from kilonova.claims.rest_of_plan import NewRest, Verdict
-from kilonova.conductor.operations.planned_moves import PlannedMoves
-from kilonova.conductor.plans.move_results import ENDED, reason_of
+from kilonova.conductor.operations.planned_moves import LeftHostError, PlannedMoves
+from kilonova.conductor.plans.move_results import reason_of, result_of
 from kilonova.db import instances, plan_moves, plans, server_migrations
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
@@ -101,13 +101,14 @@ class AppliedPlan:
         left = []
         for move in moves:
             status = statuses.get(move.migration_uuid or "")
-            if status is not None and status not in ENDED:
+            state = result_of(move.kind, status)
+            if state is None:
                 if status is not MigrationStatus.FINISHED or self._confirm(move):
                     left.append(move)
             elif deleted.get(move.server_uuid, True):
                 self._record(move, MoveState.SKIPPED, "The server was deleted.")
             else:
-                self._record_result(move, status)
+                self._record_result(move, state, status)
         return left
 
     def _confirm(self, move: PlanMove) -> bool:
@@ -123,8 +124,7 @@ class AppliedPlan:
                 return False
         return True
 
-    def _record_result(self, move: PlanMove, status: MigrationStatus | None) -> None:
-        state = MoveState.FAILED if status is None else ENDED[status]
+    def _record_result(self, move: PlanMove, state: MoveState, status: MigrationStatus | None) -> None:
         if state is MoveState.DONE:
             self._record(move, state)
             return
@@ -180,8 +180,11 @@ class AppliedPlan:
                 self._env.moves.begin(self._plan, move, locked_too=locked_too)
             except PlanLostError:
                 raise
-            except _CHANGED as error:
+            except (NotFound, LeftHostError) as error:
                 self._record(move, MoveState.SKIPPED, error.message)
+            except _CHANGED as error:  # a drain is planned again with this server
+                is_drain = self._plan.kind is PlanKind.DRAIN
+                self._record(move, MoveState.SKIPPED if is_drain else MoveState.FAILED, error.message)
 
     def _replan(self, rest: Sequence[PlanMove], objection: str) -> bool:
         plan = self._plan

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from kilonova.api.schemas.types import JSONDict
 from kilonova.model.job import JobState
-from kilonova.model.saved_plan import MoveState, PlanKind, PlanState
+from kilonova.model.saved_plan import PLANNED_KINDS, MoveState, PlanKind, PlanState
 
 JSON, TEXT, EVENTS = "application/json", "text/plain", "text/event-stream"
 _ANY: JSONDict = {}
@@ -102,6 +102,7 @@ TYPES: Mapping[str, JSONDict] = {
         name=_STRING,
         to=_MAYBE,
         wave=_WHOLE,
+        kind={"enum": [kind.value for kind in PLANNED_KINDS]},
         live=_FLAG,
         gib=_NUMBER,
         state={"enum": [state.value for state in MoveState]},

@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+import pytest
+
+from support.cli import said_of
+
+
+@pytest.mark.parametrize("arguments", [[], ["node1", "--how", "warm"], ["node1", "--os-cloud", "no-such-cloud"]])
+def test_bad_input_is_one_line(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
+    said_of(["hosts", "evacuate", *arguments], 2, capsys)
