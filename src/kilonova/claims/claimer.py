@@ -10,7 +10,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import field
 from typing import NoReturn
 
@@ -23,6 +23,7 @@ from kilonova.claims.decision_inputs import DecisionInputs
 from kilonova.claims.decision_log import DecisionLog
 from kilonova.claims.decision_trace import DecisionTrace
 from kilonova.claims.image_traits import require_traits
+from kilonova.claims.known_requests import KnownRequests
 from kilonova.claims.no_valid_host import no_valid_host
 from kilonova.claims.observers import ClaimObservers
 from kilonova.claims.outside_driver import Answer, AnsweredBatch, OutsideDriver
@@ -49,8 +50,8 @@ from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.engine.group_policies import group_for, require_support
 from kilonova.scheduler.engine.kept_decisions import KeptDecisions
 from kilonova.scheduler.engine.provider_trees import Allotment
-from kilonova.scheduler.guests import guest_of
 from kilonova.scheduler.host_table import HostTable
+from kilonova.scheduler.live_hosts import LiveHosts
 from kilonova.scheduler.resources import with_resources
 
 LOG = logging.getLogger(__name__)
@@ -172,6 +173,8 @@ class Claimer:
         self._log = log
         self._rng = rng
         self._aliases = aliases or {}
+        #: Guarded by the mirror's lock.
+        self._known_requests = KnownRequests(self._aliases)
         self._alternates = alternates
         self._driver = driver
         self._observers = observers or ClaimObservers()
@@ -332,8 +335,7 @@ class Claimer:
 
         Each decision treats the servers decided before it as placed.
         """
-        spec = with_resources(order.spec)
-        needs = needs_of(spec, self._aliases)
+        spec, derived = self._known_requests.derived(order.spec)
         live, now = self._mirror.live(), self._mirror.clock()
         if order.group_uuid is not None:
             spec = replace(spec, group=group_for(spec, self._mirror.group(order.group_uuid), live.hosts))
@@ -344,11 +346,14 @@ class Claimer:
         # The servers of an order are counted in a copy of the columns. For a single server, the live columns suffice.
         plan.hosts = live.hosts if count == 1 else self._mirror.hosts(now)
         isolation_version = (answer or live.hosts.aggregates).isolation_version
-        batch = self._batch(order, plan, spec, now) if answer is None else AnsweredBatch(answer, plan.hosts)
+        shape = derived.shape if spec.group is None else None
+        batch = (
+            self._batch(order, plan, spec, live, now, shape) if answer is None else AnsweredBatch(answer, plan.hosts)
+        )
         hosts = plan.hosts
         for index, job in enumerate(order.jobs):
             decision = batch.decide()
-            best, devices = first_that_gives(decision, hosts, needs)
+            best, devices = first_that_gives(decision, hosts, derived.needs)
             if best is None:
                 raise _NoHost(decision, index, job.instance_uuid)
             plan.decisions.append((job.instance_uuid, decision, best.host))
@@ -358,7 +363,13 @@ class Claimer:
             given = allotment.amounts
             by_id: dict[int, Mapping[int, int]] = {}
             plan.taken.append(({self._mirror.provider_id(uuid): named for uuid, named in given.items()}, by_id))
-            plan.claims.append(self._assume(spec, order, job, best, allotment, by_id, devices, isolation_version))
+            claim = self._claim(spec, order, job, best, allotment, by_id, devices, isolation_version)
+            plan.claims.append(claim)
+            # The group already counts a server that stays on its host.
+            joins = order.group_uuid if best.host != order.placing.home else None
+            self._mirror.assume(
+                Assumption(claim.claim_id, given, best.host, best.node, joins, derived.guest, best.uuid, devices)
+            )
             if count > 1:
                 batch.place(best.row, given, devices)
         plan.server_indices = tuple(range(count))
@@ -369,7 +380,9 @@ class Claimer:
             ranked = plan.decisions[0][1].ranked
             plan.alternates = tuple(host for host in ranked if host.host not in chosen)[: self._alternates]
 
-    def _batch(self, order: Order, plan: _Plan, spec: RequestSpec, now: float) -> Batch:
+    def _batch(
+        self, order: Order, plan: _Plan, spec: RequestSpec, live: LiveHosts, now: float, shape: Hashable | None
+    ) -> Batch:
         """Return the decisions for an order. The first decision is made at once, from kept verdicts if possible."""
         assert plan.hosts is not None
         count, seed = len(order.jobs), self._seed()
@@ -380,7 +393,7 @@ class Claimer:
         if plan.trace is not None:  # only the whole engine lists the verdicts of each rule
             plan.hosts = self._mirror.hosts(now)
             return Batch(self._engine, plan.hosts, spec, limit=limit, rng=rng, trace=plan.trace)
-        first = self._kept.decide(self._mirror.live(), now, spec, limit=limit, rng=rng)
+        first = self._kept.decide(live, now, spec, limit=limit, rng=rng, shape=shape)
         return Batch(self._engine, plan.hosts, spec, limit=limit, rng=rng, first=first)
 
     def _seed(self) -> int | None:
@@ -389,7 +402,7 @@ class Claimer:
             return None
         return int(self._rng.integers(2**63))
 
-    def _assume(
+    def _claim(
         self,
         spec: RequestSpec,
         order: Order,
@@ -400,7 +413,7 @@ class Claimer:
         devices: DeviceShare | None,
         isolation_version: int,
     ) -> Claim:
-        claim = Claim(
+        return Claim(
             claim_id=new_uuid(),
             instance_uuid=job.instance_uuid,
             project_id=spec.project_id,
@@ -417,11 +430,6 @@ class Claimer:
             flavor_id=spec.flavor.flavor_id,
             image_properties=spec.image.properties if spec.image else {},
         )
-        # The group already counts a server that stays on its host.
-        joins = order.group_uuid if best.host != order.placing.home else None
-        guest, given = guest_of(spec), allotment.amounts
-        self._mirror.assume(Assumption(claim.claim_id, given, best.host, best.node, joins, guest, best.uuid, devices))
-        return claim
 
     def _forget(self, claims: Sequence[Claim]) -> None:
         for claim in claims:

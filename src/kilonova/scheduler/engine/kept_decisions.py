@@ -83,13 +83,15 @@ class KeptDecisions:
         *,
         limit: int,
         rng: np.random.Generator | None = None,
+        shape: Hashable | None = None,
     ) -> Decision:
         """Return the decision that ``Engine.decide`` makes on the live hosts at the time ``now``.
 
+        ``shape``: the result of :func:`request_shape` without a project, if the caller knows it.
         Raises: RuleFailed, if a rule raises an exception or returns an invalid result.
         """
         again = _twin(rng) if self._check and rng is not None else None
-        kept = self._kept(live, now, spec, limit, rng)
+        kept = self._kept(live, now, spec, shape or request_shape(spec, ""), limit, rng)
         if kept is None:
             return self._engine.decide(live.at(now), spec, limit=limit, rng=rng)
         self.kept += 1
@@ -98,16 +100,22 @@ class KeptDecisions:
         return kept
 
     def _kept(
-        self, live: LiveHosts, now: float, spec: RequestSpec, limit: int, rng: np.random.Generator | None
+        self,
+        live: LiveHosts,
+        now: float,
+        spec: RequestSpec,
+        form: Hashable | None,
+        limit: int,
+        rng: np.random.Generator | None,
     ) -> Decision | None:
-        """Return the decision from kept verdicts, or None if it must be made in full."""
-        if not self._can_keep or any(reads.hints.always_has(hint) for hint in spec.hints for reads in self._named):
+        """Return the decision from kept verdicts, or None if it must be made in full. ``form``: the request's shape."""
+        if form is None or not self._can_keep:
+            return None
+        if any(reads.hints.always_has(hint) for hint in spec.hints for reads in self._named):
             return None
         if live is not self._live:
             self._begin(live, spec)
-        key = request_shape(spec, self._project(live.hosts, spec))
-        if key is None:
-            return None
+        key = form, self._project(live.hosts, spec)
         if not self._are_rated(live, spec):
             return None
         shape, known = self._forget(key)

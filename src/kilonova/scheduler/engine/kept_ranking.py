@@ -52,7 +52,7 @@ class KeptRanking:
         needed: int,
     ) -> None:
         self._engine = engine
-        self._names = [rule_name(weigher) for weigher in engine.weighers]
+        self._no_weights = {rule_name(weigher): 0.0 for weigher in engine.weighers}
         self._count = count
         self._parts = [Part(each, shared.most) for each in ratings if not each.is_silent]
         #: The ratings of all parts, if all shapes share them. Shapes: (W, H).
@@ -71,6 +71,12 @@ class KeptRanking:
         self._rescale(removed_by)
         #: The listed rows, in ascending order.
         self._rows = self._list(removed_by, needed)
+        #: The hosts of the last ranking by row, with their contributions: most of them are in the next ranking, too.
+        self._last: dict[int, tuple[list[float], RankedHost]] = {}
+        #: The listed rows, their contributions and scores; None if they must be computed. Shapes: (N,), (W, N), (N,).
+        self._scored: tuple[IntArray, FloatArray, FloatArray] | None = None
+        #: The remaining rows that have changed since, all of them listed.
+        self._stale: list[int] = []
 
     def follow(self, rows: IntArray, before: Numbers, now: Numbers, *, is_rated: bool) -> None:
         """Take changed rows into account.
@@ -84,7 +90,10 @@ class KeptRanking:
         if len(rows) <= _FEW:
             for row, is_left in zip(rows.tolist(), stays.tolist(), strict=True):
                 self._set(row, is_left)
+                if is_left:
+                    self._stale.append(row)
             return
+        self._scored = None
         every = np.concatenate([self._rows, rows[stays]])
         every.sort()
         is_new = np.ones(len(every), dtype=np.bool_)
@@ -109,21 +118,18 @@ class KeptRanking:
         """Return the best ``limit`` hosts. ``left``: number of remaining hosts. Raises: NotKeepable, RuleFailed."""
         self._rescale(removed_by)
         needed = min(max(limit, self._engine.host_subset_size), left)
-        rows = self._rows
-        shares = self._shares(rows)
-        scores = _sums(shares)
+        rows, shares, scores = self._listed_scores()
         order = best(scores, min(needed, len(rows)))
         is_listed = self._is_enough(rows, scores, order, needed)
         if not is_listed:
-            rows = self._rows = self._list(removed_by, needed)
-            shares = self._shares(rows)
-            scores = _sums(shares)
+            self._rows = self._list(removed_by, needed)
+            rows, shares, scores = self._listed_scores()
         elif 4 * len(rows) > 5 * max(self._count, 2 * needed):
             score, row = self._bound
             self._rows = rows[(scores > score) | ((scores == score) & (rows <= row))]
         if not is_listed or rng is not None or needed != min(limit, left):
             order = self._engine.order(scores, left, limit, rng)
-        return self._hosts(hosts, rows[order].tolist(), scores[order].tolist(), shares.take(order, axis=1).tolist())
+        return self._hosts(hosts, rows[order].tolist(), scores[order].tolist(), shares.T.take(order, axis=0).tolist())
 
     def _rescale(self, removed_by: Numbers) -> None:
         """Compute the scales again, and raise the bound by what their changes can add to a score at most."""
@@ -140,6 +146,22 @@ class KeptRanking:
             columns = [(0.0, 1.0, 0.0) if part.scale is None else part.linear for part in self._parts]
             values = np.array(columns, dtype=np.float64).reshape(len(columns), 3)
             self._low, self._span, self._factors = values[:, :1], values[:, 1:2], values[:, 2:]
+            self._scored = None
+
+    def _listed_scores(self) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Return the listed rows, their contributions and scores. Shapes: → (N,), (W, N), (N,)."""
+        scored = self._scored
+        if scored is None or scored[0] is not self._rows or len(self._stale) > _FEW:
+            shares = self._shares(self._rows)
+            scored = self._scored = self._rows, shares, _sums(shares)
+        elif self._stale:
+            rows, shares, scores = scored
+            changed = np.array(self._stale)
+            places = rows.searchsorted(changed)
+            shares[:, places] = now = self._shares(changed)
+            scores[places] = _sums(now)
+        self._stale = []
+        return scored
 
     def _shares(self, rows: IntArray) -> FloatArray:
         """Return the contribution of each part to the scores of ``rows``. Shapes: → (W, N)."""
@@ -186,33 +208,33 @@ class KeptRanking:
     def _hosts(
         self, hosts: HostTable, rows: list[int], scores: list[float], shares: list[list[float]]
     ) -> tuple[RankedHost, ...]:
-        names, zeros = self._names, [0.0] * len(rows)
-        known = {
-            part.ratings.name: share for part, share in zip(self._parts, shares, strict=True) if part.scale is not None
-        }
-        weights = zip(*[known.get(name, zeros) for name in names], strict=True) if names else [()] * len(rows)
-        return tuple(
-            [
-                RankedHost(
-                    row,
-                    hosts.hosts[row],
-                    hosts.nodes[row],
-                    hosts.uuids[row],
-                    score,
-                    dict(zip(names, each, strict=True)),
-                )
-                for row, score, each in zip(rows, scores, weights, strict=True)
-            ]
-        )
+        loud = [place for place, part in enumerate(self._parts) if part.scale is not None]
+        names = [self._parts[place].ratings.name for place in loud]
+        before, self._last = self._last, {}
+        ranked: list[RankedHost] = []
+        for row, score, every in zip(rows, scores, shares, strict=True):
+            own = [every[place] for place in loud]
+            known = before.get(row)
+            if known is None or known[0] != own or known[1].score != score:
+                weights = self._no_weights | dict(zip(names, own, strict=True))
+                known = own, RankedHost(row, hosts.hosts[row], hosts.nodes[row], hosts.uuids[row], score, weights)
+            self._last[row] = known
+            ranked.append(known[1])
+        return tuple(ranked)
 
     @property
     def size(self) -> int:
         """The approximate number of bytes in memory."""
-        return 3_000 + self._rows.nbytes + 8_000 * sum(part.own_ends for part in self._parts)
+        return 3_000 + (len(self._parts) + 3) * self._rows.nbytes + 8_000 * sum(part.own_ends for part in self._parts)
 
 
 def _sums(shares: FloatArray) -> FloatArray:
     """Sum the contributions in the order of the weighers, as the whole engine does. Shapes: (W, N) → (N,)."""
+    if shares.shape[1] == 1:  # faster without arrays
+        score = 0.0
+        for (share,) in shares.tolist():
+            score += share
+        return np.array([score])
     scores = np.zeros(shares.shape[1])
     for share in shares:
         np.add(scores, share, out=scores)

@@ -78,20 +78,24 @@ class Ratings:
         """The largest absolute value of the multipliers."""
         return max(abs(self.least), abs(self.most))
 
-    @property
-    def ends(self) -> list[SharedEnd]:
-        return [end for end in (self.high, self.low) if end is not None]
-
-    def follow(self, hosts: HostTable, spec: RequestSpec, rows: IntArray) -> FloatArray | None:
+    def follow(self, hosts: HostTable, spec: RequestSpec, rows: IntArray) -> list[float] | None:
         """Rate changed rows again. Return their ratings, None if they are silent. Raises: NotKeepable, RuleFailed."""
         with blaming(self.name):
             now = ratings(self.weigher, hosts, spec, rows, len(rows))
         if (now is None) != self.is_silent:
             raise NotKeepable  # the weigher rates all hosts in another way
-        if now is not None:
+        if now is None:
+            return None
+        values: list[float] = now.tolist()
+        if len(values) > _FEW:
             _require_finite(now)
             self.raw[rows] = now
-        return now
+        else:  # faster without arrays
+            for row, value in zip(rows.tolist(), values, strict=True):
+                if not -_LARGEST < value < _LARGEST:
+                    raise NotKeepable
+                self.raw[row] = value
+        return values
 
 
 def has_same_factors(weigher: Weigher, known: Ratings | None, hosts: HostTable) -> bool:
@@ -104,10 +108,7 @@ def has_same_factors(weigher: Weigher, known: Ratings | None, hosts: HostTable) 
 
 
 def _require_finite(values: FloatArray) -> None:
-    if len(values) <= _FEW:  # faster without arrays
-        if not all(-_LARGEST < value < _LARGEST for value in values.tolist()):
-            raise NotKeepable
-    elif not (np.abs(values) < _LARGEST).all():
+    if not (np.abs(values) < _LARGEST).all():
         raise NotKeepable
 
 
@@ -149,11 +150,11 @@ class SharedRatings:
     def _rate(self, some: Sequence[Ratings], hosts: HostTable, spec: RequestSpec, changed: IntArray) -> None:
         rows = changed.tolist()
         for each in some:
-            now = each.follow(hosts, spec, changed)
-            if now is not None and each.ends:
-                values = now.tolist()
-                for end in each.ends:
-                    end.put(rows, values)
+            values = each.follow(hosts, spec, changed)
+            if values is not None:
+                for end in (each.high, each.low):
+                    if end is not None:
+                        end.put(rows, values)
 
 
 def _is_of_request(weigher: Weigher) -> bool:

@@ -116,7 +116,7 @@ class KeptShape:
         part = live.hosts.part(rows)
         for judge in reversed(self._judges):
             passed = judge.passes(live.hosts, part, rows, spec)
-            if not passed.all():
+            if 0 in passed.tobytes():  # faster than all() for few rows
                 np.minimum(now, judge.number, out=now, where=~passed)
         self._change(rows, now, is_rated=touched is not None)
         return True
@@ -141,8 +141,8 @@ class KeptShape:
     def _change(self, rows: IntArray, now: Numbers, *, is_rated: bool) -> None:
         """Set the rule that removes each of ``rows``. Shapes: (N,)."""
         before = self._removed_by.take(rows)
-        places = np.flatnonzero(before != now).tolist()
-        if places:
+        if before.tobytes() != now.tobytes():
+            places = np.flatnonzero(before != now).tolist()
             if self._is_handed_out:
                 self._removed_by, self._is_handed_out = self._removed_by.copy(), False
             self._removed_by[rows] = now

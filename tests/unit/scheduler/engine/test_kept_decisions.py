@@ -281,10 +281,10 @@ def test_the_least_recently_requested_shape_goes_first() -> None:
     shapes = [with_resources(replace(SMALL, flavor=replace(SMALL.flavor, flavor_id=str(n)))) for n in range(9)]
     for number in (0, 1, 2, 0, 3):
         asker.ask(shapes[number])
-    assert [key[0][0] for key in asker.kept._shapes] == ["2", "0", "3"]  # type: ignore[index]
+    assert [key[0][0][0] for key in asker.kept._shapes] == ["2", "0", "3"]  # type: ignore[index]
     for spec in shapes:
         asker.ask(spec)
-    assert [key[0][0] for key in asker.kept._shapes] == ["6", "7", "8"]  # type: ignore[index]
+    assert [key[0][0][0] for key in asker.kept._shapes] == ["6", "7", "8"]  # type: ignore[index]
 
 
 @dataclass(frozen=True)
