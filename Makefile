@@ -74,7 +74,7 @@ properties: setup ## test every property with many new random examples
 plans: setup ## plan capacity, drains and rebalancing of hundreds of random clouds, and carry the plans out
 	@KILONOVA_WHOLE=1 exec $(PYTHON) -m pytest $(PARALLEL) tests/properties/test_planning_*.py tests/properties/test_capacity.py \
 		tests/api/operator/test_capacity_of_random_clouds.py tests/api/operator/test_drain_of_random_clouds.py \
-		tests/unit/conductor/plans $(ARGS)
+		tests/unit/conductor/plans tests/api/operator/test_plans_killed.py $(ARGS)
 races: setup ## run the concurrency tests with more rounds than in `make test`
 	@tools/test_servers.sh
 	@KILONOVA_WHOLE=1 exec $(PYTHON) -m pytest tests/concurrency $(ARGS)
