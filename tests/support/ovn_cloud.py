@@ -42,8 +42,8 @@ def run_pid(process: OvsProcess) -> int:
     return int(line.split()[0])
 
 
-_SERVE = "import socket, time; s = socket.create_server(({0!r}, {1})); print(flush=True); time.sleep(600)"
-_CONNECT = "import socket; socket.create_connection(({0!r}, {1}), timeout=2)"
+SERVE = "import socket, time; s = socket.create_server(({0!r}, {1})); print(flush=True); time.sleep(600)"
+CONNECT = "import socket; socket.create_connection(({0!r}, {1}), timeout=2)"
 PORT = 4567
 
 
@@ -72,7 +72,7 @@ class Station:
 
 def listen_in(namespace: str, address: str) -> subprocess.Popen[bytes]:
     """Start a TCP server in a network namespace."""
-    words = ["ip", "netns", "exec", namespace, sys.executable, "-c", _SERVE.format(address, PORT)]
+    words = ["ip", "netns", "exec", namespace, sys.executable, "-c", SERVE.format(address, PORT)]
     server = subprocess.Popen(words, stdout=subprocess.PIPE)
     assert server.stdout is not None
     assert server.stdout.readline()
@@ -82,5 +82,5 @@ def listen_in(namespace: str, address: str) -> subprocess.Popen[bytes]:
 def reaches(address: str, namespace: str | None = None) -> bool:
     """Return whether a TCP connection to a server is possible, from a network namespace or from this one."""
     within = [] if namespace is None else ["ip", "netns", "exec", namespace]
-    words = [*within, sys.executable, "-c", _CONNECT.format(address, PORT)]
+    words = [*within, sys.executable, "-c", CONNECT.format(address, PORT)]
     return subprocess.run(words, check=False, capture_output=True).returncode == 0

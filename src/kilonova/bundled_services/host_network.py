@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The network namespace of real guests, and the two veth pairs that connect it with this machine.
+"""The network namespace of real guests, and the veth pairs that connect it with this machine.
 
 ::
 
     machine                          namespace kn-HOST-…
     172.24.4.1/24   ── external ──   ext0, a port of br-ex: floating addresses
     169.254.x.1/30  ── consoles ──   169.254.x.2/30, where the consoles of guests listen
+    169.254.x.5/30  ── tunnels ──    phy0, a port of br-phy, with --ovn-address only (machine_tunnel.py)
 
 Guests do not reach the consoles: the namespace forwards no packets, has no other address, and accepts packets on the
 consoles' veth pair only from this machine. The namespace outlives the cloud while guests run in it.
@@ -21,6 +22,7 @@ from pathlib import Path
 
 from kilonova.bundled_services.program_path import PATH
 from kilonova.errors import ConfigurationError, Unavailable
+from kilonova.records import dataclass
 
 #: This machine's address in the external network ``public``. Neutron's routers use it as their gateway.
 EXTERNAL_ADDRESS = "172.24.4.1"
@@ -28,11 +30,21 @@ EXTERNAL_NETWORK = "172.24.4.0/24"
 _EXTERNAL = f"{EXTERNAL_ADDRESS}/24"
 _NAMESPACES = Path("/run/netns")
 _METADATA_OCTET = 169
+#: Number of the /30 of a host's tunnels, after the 16 hosts' consoles.
+_TUNNELS = 32
 _NAME_LENGTH = 40
 _IPV4 = "/proc/sys/net/ipv4"
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9.-]")
 #: Kernel settings of the namespace. rp_filter 1 drops packets whose answer would leave through another device.
 _SETTINGS = {f"{_IPV4}/ip_forward": 0, f"{_IPV4}/conf/all/rp_filter": 1, f"{_IPV4}/conf/console0/rp_filter": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class VethAddresses:
+    """Addresses of the two ends of a veth pair."""
+
+    machine: str
+    inside: str
 
 
 class HostNetwork:
@@ -46,10 +58,12 @@ class HostNetwork:
         plain = _NOT_IN_A_NAME.sub("_", host)[-_NAME_LENGTH:]
         self.name = f"kn-{plain}-{digest.hexdigest()[:6]}"
         self.is_gateway = number == 0
-        self.external, self.consoles = (f"kn{digest.hexdigest()[:10]}{end}{number or ''}" for end in "ec")
+        devices = (f"kn{digest.hexdigest()[:10]}{end}{number or ''}" for end in "ect")
+        self.external, self.consoles, self.tunnels = devices
         third, fourth = digest.digest()[-2:]
         third = 1 + third % 253 + (1 + third % 253 >= _METADATA_OCTET)
-        self._console_net = f"169.254.{third}.{(fourth + 4 * number) & 0xFC}"
+        self._consoles_addresses = _addresses(third, fourth + 4 * number)
+        self.tunnel_addresses = _addresses(third, fourth + 4 * (number + _TUNNELS))
 
     @property
     def file(self) -> Path:
@@ -58,16 +72,12 @@ class HostNetwork:
     @property
     def console_address(self) -> str:
         """The address in the namespace on which consoles listen. This machine can reach it; guests cannot."""
-        return self._console(2)
+        return self._consoles_addresses.inside
 
     @property
     def machine_address(self) -> str:
         """Address of this machine that can be reached from the namespace."""
-        return self._console(1)
-
-    def _console(self, number: int) -> str:
-        start, _, last = self._console_net.rpartition(".")
-        return f"{start}.{int(last) + number}"
+        return self._consoles_addresses.machine
 
     def make(self) -> None:
         """Create the namespace and its veth pairs. Keep and complete a namespace in use. Raises: ConfigurationError."""
@@ -90,6 +100,12 @@ class HostNetwork:
         for file, value in _SETTINGS.items():
             run("ip", "netns", "exec", self.name, "sh", "-c", f"echo {value} >{file}")
 
+    def connect_tunnels(self) -> None:
+        """Create the veth pair of tunnels to other machines. Raises: Unavailable."""
+        self._lay(self.tunnels, "phy0", f"{self.tunnel_addresses.machine}/30")
+        # Open vSwitch in user space gets this machine's packets without the checksums that a network card fills in
+        run("ethtool", "-K", self.tunnels, "tx", "off")
+
     def is_in_use(self) -> bool:
         """Return whether processes, such as guests, run in the namespace."""
         return self.file.exists() and bool(run("ip", "netns", "pids", self.name).split())
@@ -98,7 +114,8 @@ class HostNetwork:
         """Remove the namespace and its veth pairs; no error if they are absent."""
         if self.file.exists():
             run("ip", "netns", "delete", self.name)
-        for device in (self.external, self.consoles):  # the kernel would remove the veth pairs itself, but later
+        # the kernel would remove the veth pairs itself, but later
+        for device in (self.external, self.consoles, self.tunnels):
             if Path("/sys/class/net", device).exists():
                 try_run("ip", "link", "delete", device)
 
@@ -128,6 +145,11 @@ class HostNetwork:
                     f"--networks needs the addresses {_EXTERNAL}, but the device {name} of this machine has one: "
                     f"another cloud runs with --networks, or was killed (then type: ip link delete {name})"
                 )
+
+
+def _addresses(third: int, fourth: int) -> VethAddresses:
+    """Return the addresses of the /30 at 169.254.third.fourth."""
+    return VethAddresses(*(f"169.254.{third}.{(fourth & 0xFC) + number}" for number in (1, 2)))
 
 
 def run(*command: str, environment: dict[str, str] | None = None) -> str:

@@ -15,19 +15,18 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+from kilonova.bundled_services.forwarding import DEVICES, Forwarding
 from kilonova.bundled_services.host_network import run
-from kilonova.bundled_services.private_file import write_private
 from kilonova.errors import Unavailable
-
-_DEVICES = Path("/proc/sys/net/ipv4/conf")
 
 
 class Masquerade:
     """Source NAT for the external network.
 
     ``external``: device of this machine in the external network. ``addresses``: prefix of this network. ``note``: file
-    with the uplinks on which this class has enabled forwarding; the file outlives a killed process. ``devices``: folder
-    with the kernel's settings of each device. ``execute``: runs a program, as :func:`run`.
+    with the uplinks on which this class has enabled forwarding. ``tunnels``: device to which other rules forward
+    packets of the uplinks. ``devices``: folder with the kernel's settings of each device. ``execute``: runs a program,
+    as :func:`run`.
     """
 
     def __init__(
@@ -36,14 +35,15 @@ class Masquerade:
         addresses: str,
         note: Path,
         *,
-        devices: Path = _DEVICES,
+        tunnels: str = "",
+        devices: Path = DEVICES,
         execute: Callable[..., str] = run,
     ) -> None:
         self._external = external
         self._addresses = addresses
         self._table = f"kilonova-{external}"
-        self._note = note
-        self._devices = devices
+        self._elsewhere = f'oifname != "{tunnels}" ' if tunnels else ""
+        self._forwarding = Forwarding(note, devices)
         self._run = execute
 
     def start(self) -> str | None:
@@ -56,11 +56,9 @@ class Masquerade:
             uplinks = self._uplinks()
             if not uplinks:
                 return "this machine has no default route"
-            closed = sorted(device for device in uplinks if not self._forwards(device))
+            closed = self._forwarding.closed(uplinks)
             self._run("nft", self._rules(closed))
-            write_private(self._note, "\n".join(closed))
-            for device in (*closed, self._external):
-                self._switch(device, forwards=True)
+            self._forwarding.open(closed, self._external)
         except (OSError, Unavailable) as error:
             return str(error)
         return None
@@ -69,10 +67,7 @@ class Masquerade:
         """Undo the start, also that of a killed process."""
         with contextlib.suppress(OSError, Unavailable):  # without nft there are no rules
             self._run("nft", f"table ip {self._table} {{}}; delete table ip {self._table}")
-        for device in self._noted():
-            if (self._devices / device).exists():
-                self._switch(device, forwards=False)
-        self._note.unlink(missing_ok=True)
+        self._forwarding.undo()
 
     def _uplinks(self) -> list[str]:
         routes = json.loads(self._run("ip", "-j", "-4", "route", "show", "default") or "[]")
@@ -80,7 +75,9 @@ class Masquerade:
 
     def _rules(self, closed: list[str]) -> str:
         """Return the nft command that adds the rules. ``closed``: uplinks of which only replies are forwarded."""
-        drops = "".join(f'iifname "{device}" ct state != {{ established, related }} drop; ' for device in closed)
+        drops = "".join(
+            f'iifname "{device}" {self._elsewhere}ct state != {{ established, related }} drop; ' for device in closed
+        )
         return (
             f"table ip {self._table} {{ "
             "chain out { type nat hook postrouting priority srcnat; "
@@ -88,12 +85,3 @@ class Masquerade:
             f"chain through {{ type filter hook forward priority filter; {drops}"
             f'iifname "{self._external}" tcp flags syn tcp option maxseg size set rt mtu; }}; }}'
         )
-
-    def _forwards(self, device: str) -> bool:
-        return (self._devices / device / "forwarding").read_text(encoding="ascii").strip() == "1"
-
-    def _switch(self, device: str, *, forwards: bool) -> None:
-        (self._devices / device / "forwarding").write_text(f"{int(forwards)}\n", encoding="ascii")
-
-    def _noted(self) -> list[str]:
-        return self._note.read_text(encoding="utf-8").split() if self._note.exists() else []

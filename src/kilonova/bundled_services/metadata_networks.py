@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read from the databases of OVN and Open vSwitch which networks have guests that need the metadata service."""
 
+from collections import defaultdict
 from collections.abc import Iterable
 
 from kilonova.bundled_services.ovsdb_client import Row
 from kilonova.records import dataclass
 
-#: Tables and columns that are read: in OVN's northbound database, and in the database of Open vSwitch.
-NORTHBOUND = {
-    "Logical_Switch": ("name", "ports"),
-    "Logical_Switch_Port": ("_uuid", "name", "type", "addresses", "external_ids"),
+#: Tables and columns that are read: in OVN's southbound database, and in the database of Open vSwitch.
+SOUTHBOUND = {
+    "Datapath_Binding": ("_uuid", "external_ids"),
+    "Port_Binding": ("logical_port", "type", "datapath", "mac", "external_ids"),
 }
 SWITCH = {"Interface": ("name", "external_ids")}
 _PREFIX = "neutron-"
@@ -29,28 +30,27 @@ class MetadataNetwork:
 
 
 def networks_of(
-    switches: Iterable[Row], ports: Iterable[Row], interfaces: Iterable[Row]
+    datapaths: Iterable[Row], ports: Iterable[Row], interfaces: Iterable[Row]
 ) -> tuple[MetadataNetwork, ...]:
-    """Return the networks with guests on this host. Parameters: rows of the tables in NORTHBOUND and SWITCH."""
-    by_id = {port["_uuid"]: port for port in ports}
+    """Return the networks with guests on this host. Parameters: rows of the tables in SOUTHBOUND and SWITCH."""
+    members: defaultdict[str, list[Row]] = defaultdict(list)
+    for port in ports:
+        members[port["datapath"]].append(port)
     plugged = {ids.get("iface-id") for each in interfaces if (ids := each["external_ids"])}
     found = []
-    for switch in switches:
-        members = [by_id[each] for each in _members(switch["ports"]) if each in by_id]
-        own = next((port for port in members if port["type"] == "localport"), None)
-        guests = [port for port in members if port["type"] == "" and port["external_ids"].get("neutron:device_id")]
-        if own is None or not any(port["name"] in plugged for port in guests):
+    for datapath in datapaths:
+        of_network = members[datapath["_uuid"]]
+        own = next((port for port in of_network if port["type"] == "localport"), None)
+        guests = [port for port in of_network if port["type"] == "" and port["external_ids"].get("neutron:device_id")]
+        if own is None or not any(port["logical_port"] in plugged for port in guests):
             continue
-        addresses = _texts(own["addresses"])
+        addresses = _texts(own["mac"])
         if addresses and (cidrs := tuple(own["external_ids"].get("neutron:cidrs", "").split())):
-            network = str(switch["name"]).removeprefix(_PREFIX)
-            found.append(MetadataNetwork(network, own["name"], addresses[0].split()[0], cidrs))
+            network = str(datapath["external_ids"].get("name", "")).removeprefix(_PREFIX)
+            found.append(MetadataNetwork(network, own["logical_port"], addresses[0].split()[0], cidrs))
     return tuple(found)
 
 
-def _members(value: object) -> tuple[str, ...]:
-    """Return the ids in a column of type set. OVSDB may represent a set of one element by the element alone."""
+def _texts(value: object) -> tuple[str, ...]:
+    """Return the texts in a column of type set. OVSDB may represent a set of one element by the element alone."""
     return value if isinstance(value, tuple) else (str(value),)
-
-
-_texts = _members

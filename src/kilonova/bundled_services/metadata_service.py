@@ -5,8 +5,9 @@
 
     guest ── br-int ── veth pair ── namespace of its network: Relay ── Unix socket ── agent of the host
 
-The process has no credentials, and no connection to the control plane: the agent asks the control plane. The process
-follows the databases of OVN and Open vSwitch. It stores nothing: a new process creates all namespaces again.
+The process has no connection to the control plane: the agent asks the control plane. The process follows OVN's
+southbound database and the database of Open vSwitch; its only credentials are the certificate of its host, if the host
+has one. It stores nothing: a new process creates all namespaces again.
 """
 
 import argparse
@@ -17,10 +18,12 @@ import socket
 import time
 from pathlib import Path
 
+from kilonova.bundled_services.certificate_files import Certificate
 from kilonova.bundled_services.host_network import run, try_run
 from kilonova.bundled_services.metadata_namespace import DEVICE_PREFIX, MetadataNamespace
-from kilonova.bundled_services.metadata_networks import NORTHBOUND, SWITCH, MetadataNetwork, networks_of
+from kilonova.bundled_services.metadata_networks import SOUTHBOUND, SWITCH, MetadataNetwork, networks_of
 from kilonova.bundled_services.metadata_relay import MOST_POSTED, HostAgent, Relay
+from kilonova.bundled_services.ovn_connection import OvnConnection
 from kilonova.bundled_services.ovsdb_client import OvsdbClient
 from kilonova.bundled_services.settings import MetadataSettings, load_metadata
 from kilonova.errors import KilonovaError
@@ -31,7 +34,6 @@ LOG = logging.getLogger(__name__)
 _THREADS = 2
 _LIMITS = Limits(head=8 * KIB, body=MOST_POSTED, connections=64, head_s=5.0, idle_s=15.0, write_s=15.0, stop_s=0.5)
 _RETRY_S = 1.0
-_UNIX = "unix:"
 
 
 def main() -> None:
@@ -47,6 +49,9 @@ class MetadataService:
     def __init__(self, settings: MetadataSettings) -> None:
         self._settings = settings
         self._agent = HostAgent(settings.agent)
+        files = settings.certificate
+        certificate = None if files is None else Certificate(Path(files[0]), files[1])
+        self._southbound = OvnConnection(settings.southbound, certificate)
         self._vsctl = ("ovs-vsctl", f"--db={settings.switch}", "--timeout=20")
         self._namespaces: dict[str, tuple[MetadataNamespace, Server]] = {}
 
@@ -73,33 +78,33 @@ class MetadataService:
 
     def _follow(self, control: socket.socket) -> None:
         """Serve the networks until a database stops answering. Raises: Unavailable."""
-        north = OvsdbClient(self._settings.northbound.removeprefix(_UNIX), "OVN_Northbound")
+        south = OvsdbClient(self._southbound, "OVN_Southbound")
         try:
-            switch = OvsdbClient(self._settings.switch.removeprefix(_UNIX), "Open_vSwitch")
+            switch = OvsdbClient(OvnConnection(self._settings.switch), "Open_vSwitch")
             try:
-                north.watch(_without_ids(NORTHBOUND))
+                south.watch(_without_ids(SOUTHBOUND))
                 switch.watch(SWITCH)
-                has_failed = not self._adapt(north, switch)
-                sources: list[OvsdbClient | socket.socket] = [north, switch, control]
+                has_failed = not self._adapt(south, switch)
+                sources: list[OvsdbClient | socket.socket] = [south, switch, control]
                 while True:
                     ready, _, _ = select.select(sources, [], [], _RETRY_S if has_failed else None)
                     if control in ready:
                         control.accept()[0].close()
-                    changes = [client.changed() for client in (north, switch) if client in ready]
+                    changes = [client.changed() for client in (south, switch) if client in ready]
                     if any(changes) or has_failed:
-                        has_failed = not self._adapt(north, switch)
+                        has_failed = not self._adapt(south, switch)
             finally:
                 switch.close()
         finally:
-            north.close()
+            south.close()
 
-    def _adapt(self, north: OvsdbClient, switch: OvsdbClient) -> bool:
+    def _adapt(self, south: OvsdbClient, switch: OvsdbClient) -> bool:
         """Remove the namespaces of changed and removed networks, then create missing namespaces.
 
         Return whether every network has its namespace now. Raises: Unavailable.
         """
-        switches, ports = (north.read(table, columns) for table, columns in NORTHBOUND.items())
-        networks = networks_of(switches, ports, switch.read("Interface", SWITCH["Interface"]))
+        datapaths, ports = (south.read(table, columns) for table, columns in SOUTHBOUND.items())
+        networks = networks_of(datapaths, ports, switch.read("Interface", SWITCH["Interface"]))
         wanted = {network.id: network for network in networks}
         for known, (namespace, server) in list(self._namespaces.items()):
             if wanted.get(known) != namespace.network:

@@ -4,11 +4,11 @@
 ::
 
     Neutron ── northbound ── northd ── southbound ──── controller of the first host
-               database                database   └─ TLS ─ controllers of further hosts
+               database                database   └─ TLS ─ controllers of further hosts, also of other machines
 
-Sockets are Unix sockets in folders of this cloud. Controllers of further hosts reach the southbound database as those
-of other machines would, by TCP with TLS (``ovn_tls.py``). The databases are kept: after a restart, guests that kept
-running are connected again.
+Sockets are Unix sockets in folders of this cloud. Controllers of further hosts reach the southbound database by TCP
+with TLS (``ovn_tls.py``), as those of other machines do (``joined_host.py``). The databases are kept: after a restart,
+guests that kept running are connected again.
 """
 
 import os
@@ -18,35 +18,45 @@ from pathlib import Path
 
 from kilonova.bundled_services import tunnel_end
 from kilonova.bundled_services.certificate_files import Certificate
+from kilonova.bundled_services.cloud_address import CloudAddress
 from kilonova.bundled_services.free_ports import free_port
 from kilonova.bundled_services.host_network import EXTERNAL_NETWORK, HostNetwork, run
+from kilonova.bundled_services.machine_tunnel import MachineTunnel
 from kilonova.bundled_services.masquerade import Masquerade
-from kilonova.bundled_services.ovn_host import OvnHost, RemoteDatabase
-from kilonova.bundled_services.ovn_tls import NORTHBOUND, PORTS, SOUTHBOUND, DatabaseTls, Listener
+from kilonova.bundled_services.ovn_connection import OvnConnection
+from kilonova.bundled_services.ovn_host import OvnHost
+from kilonova.bundled_services.ovn_tls import NORTHBOUND, PORTS, SOUTHBOUND, DatabaseTls, Listener, is_reachable_by_ipv4
 from kilonova.bundled_services.ovs_folder import OvsFolder
 from kilonova.bundled_services.ovs_process import OvsProcess
 from kilonova.bundled_services.program_path import PATH
 from kilonova.bundled_services.settings import OvnDatabases
-from kilonova.bundled_services.tunnel_end import TunnelEnd
+from kilonova.bundled_services.tunnel_end import Tunnel, TunnelEnd
 from kilonova.errors import ConfigurationError
 
 _PROGRAMS = ("ip", "ethtool", "ovsdb-server", "ovs-vswitchd", "ovn-northd", "ovn-controller")
 _TUN = Path("/dev/net/tun")
 
 
-def why_impossible(*, is_root: bool, path: str = PATH, tun: Path = _TUN) -> str | None:
+def why_impossible(
+    what: str = "--networks with --hypervisor libvirt",
+    programs: Sequence[str] = _PROGRAMS,
+    *,
+    is_root: bool,
+    path: str = PATH,
+    tun: Path = _TUN,
+) -> str | None:
     """Return the reason why networks of real guests cannot work on this machine, as one sentence, or None.
 
-    ``path``: folders of programs. ``tun``: the device file from which tap devices are created.
+    ``what``: needs the ``programs``. ``path``: folders of programs. ``tun``: device file that creates tap devices.
     """
     if not is_root:
-        return "--networks with --hypervisor libvirt needs root, which may create network namespaces"
-    if missing := [name for name in _PROGRAMS if shutil.which(name, path=path) is None]:
-        return f"--networks with --hypervisor libvirt needs {', '.join(missing)}; type: tools/ovn.sh"
+        return f"{what} needs root, which may create network namespaces"
+    if missing := [name for name in programs if shutil.which(name, path=path) is None]:
+        return f"{what} needs {', '.join(missing)}; type: tools/ovn.sh"
     try:
         tun.open("rb").close()
     except OSError as error:
-        return f"--networks with --hypervisor libvirt needs {tun}, which cannot be opened: {error.strerror}"
+        return f"{what} needs {tun}, which cannot be opened: {error.strerror}"
     return None
 
 
@@ -54,8 +64,9 @@ class Ovn:
     """OVN of a cloud, with Open vSwitch on each host. Start it from the main thread: it dies when the thread exits.
 
     ``folder``: data folder of the cloud. ``names``: names of the hosts; the first one is the gateway to the external
-    network. ``address``: an address of this machine at which the databases listen, too. ``why_isolated``: after the
-    start, the reason if guests reach no networks beyond this machine, else None.
+    network. ``address``: an address of this machine at which the databases listen, too; if this machine has one host
+    and the address is one that other machines can reach by IPv4, tunnels to hosts of other machines end there.
+    ``why_isolated``: after the start, the reason if guests reach no networks beyond this machine, else None.
     """
 
     def __init__(self, folder: Path, *names: str, address: str | None = None) -> None:
@@ -65,9 +76,13 @@ class Ovn:
         self._address = address
         self._port = free_port()
         self._northd = self._folder.process("northd", f"ovn-northd {databases}")
-        self.hosts = tuple(self._host(folder, name, number, len(names)) for number, name in enumerate(names))
-        external = self.hosts[0].network.external
-        self._masquerade = Masquerade(external, EXTERNAL_NETWORK, self._folder.path / "uplinks")
+        self._networks = tuple(HostNetwork(folder, name, number) for number, name in enumerate(names))
+        gateway = self._networks[0]
+        self._tunnels = MachineTunnel(gateway, address or "", self._folder.path / "tunnel_devices")
+        self._has_tunnels = address is not None and len(names) == 1 and is_reachable_by_ipv4(address)
+        self.hosts = tuple(self._host(name, network) for name, network in zip(names, self._networks, strict=True))
+        note = self._folder.path / "uplinks"
+        self._masquerade = Masquerade(gateway.external, EXTERNAL_NETWORK, note, tunnels=gateway.tunnels)
         self.why_isolated: str | None = None
 
     @property
@@ -88,8 +103,11 @@ class Ovn:
             folder.make()
         for host in self.hosts:
             host.network.make()
+        self._tunnels.stop()  # a killed process may have left them; the masquerade must see the devices as they were
         self.why_isolated = self._masquerade.start()
-        tunnel_end.connect([host.network for host in self.hosts])
+        if self._has_tunnels:
+            self._tunnels.start()
+        tunnel_end.connect(self._networks)
         self._folder.prepare("northbound", "southbound")
         for process in self._databases:
             process.start()
@@ -120,9 +138,20 @@ class Ovn:
             if outside:
                 tls.certify("client")
             tls.listen(listeners)
+        self._note_address()
+
+    def _note_address(self) -> None:
+        """Note for ``kilonova compute certify`` where hosts of other machines reach this cloud."""
+        noted = CloudAddress.of_cloud(self._folder.path.parent)
+        if self._address is None:
+            noted.remove()
+        else:
+            southbound = Listener(self._address, PORTS[SOUTHBOUND]).target
+            noted.write(southbound, [host.name for host in self.hosts], tunnels=self._has_tunnels)
 
     def stop(self) -> None:
         """Stop all processes, and remove the namespaces in which no guests run."""
+        self._tunnels.stop()
         self._masquerade.stop()
         for host in reversed(self.hosts):
             host.stop()
@@ -130,12 +159,13 @@ class Ovn:
             process.stop()
         self._folder.close()
 
-    def _host(self, folder: Path, name: str, number: int, count: int) -> OvnHost:
-        network = HostNetwork(folder, name, number)
-        own = self._folder if number == 0 else OvsFolder(self._folder.path / "hosts" / name, f" of {name}")
-        tunnel = TunnelEnd(network, number, count) if count > 1 else None
-        remote = None
-        if number > 0:
-            files = Certificate(Path(self._folder.base) / "tls" / SOUTHBOUND, name)
-            remote = RemoteDatabase(Listener(network.machine_address, self._port).target, files)
-        return OvnHost(name, own, network, self.databases, tunnel, remote)
+    def _host(self, name: str, network: HostNetwork) -> OvnHost:
+        number, count = self._networks.index(network), len(self._networks)
+        if number == 0:
+            others = self._tunnels if self._has_tunnels else None
+            first: Tunnel | None = TunnelEnd(network, 0, count) if count > 1 else others
+            return OvnHost(name, self._folder, network, OvnConnection(self.databases.southbound), first)
+        files = Certificate(Path(self._folder.base) / "tls" / SOUTHBOUND, name)
+        southbound = OvnConnection(Listener(network.machine_address, self._port).target, files)
+        own = OvsFolder(self._folder.path / "hosts" / name, f" of {name}")
+        return OvnHost(name, own, network, southbound, TunnelEnd(network, number, count))

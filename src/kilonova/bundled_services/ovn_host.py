@@ -4,54 +4,39 @@
 ::
 
     OVN's southbound database ── controller ── switch ── vswitchd    br-int with the ports of guests,
-                                               database              br-ex with the external veth (first host),
+                                               database              br-ex with the external veth (gateway),
                                                                      br-phy with tunnels to other hosts, if any
 
 Packets are switched in user space, without any kernel module. A datapath in user space can send tunnelled packets only
-through a bridge of its own, so br-phy has the host's address for tunnels. The first host is the gateway to the external
-network. Its br-phy connects those of the other hosts.
+through a bridge of its own, so br-phy has the host's address for tunnels. The first host of a cloud is the gateway to
+the external network.
 """
 
 import time
 from pathlib import Path
 
-from kilonova.bundled_services.certificate_files import Certificate
 from kilonova.bundled_services.host_network import HostNetwork, run
 from kilonova.bundled_services.libvirtd import GuestNetwork
 from kilonova.bundled_services.neutron_conf import EXTERNAL
+from kilonova.bundled_services.ovn_connection import OvnConnection
 from kilonova.bundled_services.ovs_folder import OvsFolder, quoted
 from kilonova.bundled_services.ovs_process import OvsProcess
-from kilonova.bundled_services.settings import MetadataSettings, OvnDatabases
-from kilonova.bundled_services.tunnel_end import TunnelEnd
+from kilonova.bundled_services.ovsdb_client import OvsdbClient
+from kilonova.bundled_services.settings import MetadataSettings
+from kilonova.bundled_services.tunnel_end import BRIDGE, Tunnel
 from kilonova.errors import Unavailable
-from kilonova.records import dataclass
 
 _READY_S = 30.0
 #: One host needs no tunnels, but OVN needs an address for them.
 _NO_TUNNEL = "127.0.0.1"
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteDatabase:
-    """A database that a host reaches over TLS. ``target``: the connection. ``files``: of the host's certificate."""
-
-    target: str
-    files: Certificate
-
-    @property
-    def options(self) -> str:
-        """The options of ovn-controller, with a blank before each."""
-        files = self.files
-        named = {"private-key": files.key, "certificate": files.certificate, "ca-cert": files.authority}
-        return "".join(f" --{name}={path}" for name, path in named.items())
-
-
 class OvnHost:
     """One host. ``name``: the name of the host, to which Neutron binds ports. ``folder``: for the host's processes.
 
-    ``network``: the network namespace of the host's guests. ``databases``: connections to OVN's databases. ``tunnel``:
-    the host's end of tunnels; None if there is no other host. ``remote``: how the controller reaches the southbound
-    database; None: as this process does.
+    ``network``: the network namespace of the host's guests. ``southbound``: connection to OVN's southbound database.
+    ``tunnel``: the host's end of tunnels; None if there is no other host. ``is_joined``: the database is on another
+    machine, which only processes outside of the namespace can reach.
     """
 
     def __init__(
@@ -59,24 +44,22 @@ class OvnHost:
         name: str,
         folder: OvsFolder,
         network: HostNetwork,
-        databases: OvnDatabases,
-        tunnel: TunnelEnd | None,
-        remote: RemoteDatabase | None = None,
+        southbound: OvnConnection,
+        tunnel: Tunnel | None,
+        *,
+        is_joined: bool = False,
     ) -> None:
         self.name = name
         self.folder = folder
         self.network = network
-        self._northbound, self._southbound = databases.northbound, databases.southbound
-        self._remote = self._southbound if remote is None else remote.target
+        self.southbound = southbound
         self._tunnel = tunnel
         within = network.within()
         self._database = folder.database("switch")
         vswitchd = folder.process("vswitchd", f"ovs-vswitchd {self._switch}", within=within)
         # ovn-controller has no option for the path of its control socket
-        tls = "" if remote is None else remote.options
-        controller = folder.process(
-            "controller", f"ovn-controller {self._switch}{tls}", "ovn-controller.{pid}.ctl", within=within
-        )
+        words = " ".join(("ovn-controller", self._switch, *southbound.options))
+        controller = folder.process("controller", words, "ovn-controller.{pid}.ctl", within=() if is_joined else within)
         if tunnel is not None:
             vswitchd.when_listening = tunnel.take_address
         self.processes: tuple[OvsProcess, ...] = (self._database, vswitchd, controller)
@@ -97,12 +80,14 @@ class OvnHost:
 
     def metadata_settings(self) -> MetadataSettings:
         """Return the settings of the metadata service."""
+        files = self.southbound.files
         return MetadataSettings(
             agent=self.agent,
-            northbound=self._northbound,
+            southbound=self.southbound.target,
             switch=self._switch,
             namespace=self.network.name,
             control=f"{self.folder.run}/metadata.ctl",
+            certificate=None if files is None else (str(files.folder), files.name),
         )
 
     def start(self) -> None:
@@ -118,14 +103,21 @@ class OvnHost:
         """Wait until Neutron can bind ports to this host. Raises: Unavailable."""
         for process in self.processes:
             process.wait()
-        words = ("--bare", "--columns=_uuid", "find", "chassis", f"hostname={quoted(self.name)}")
         deadline = time.monotonic() + _READY_S
-        while not run("ovn-sbctl", f"--db={self._southbound}", *words).strip():
+        while not self.is_known():
             if time.monotonic() > deadline:
                 raise Unavailable(
                     f"OVN does not know host {self.name} after {_READY_S:g} s; see {self.folder.path / 'log'}"
                 )
             time.sleep(0.02)
+
+    def is_known(self) -> bool:
+        """Return whether OVN's southbound database has this host. Raises: Unavailable."""
+        client = OvsdbClient(self.southbound, "OVN_Southbound")
+        try:
+            return any(row["hostname"] == self.name for row in client.read("Chassis", ("hostname",)))
+        finally:
+            client.close()
 
     def stop(self) -> None:
         """Stop the processes, and remove the namespace unless guests run in it."""
@@ -144,7 +136,7 @@ class OvnHost:
         ids = {
             "system-id": self.name,
             "hostname": self.name,
-            "ovn-remote": self._remote,
+            "ovn-remote": self.southbound.target,
             "ovn-encap-type": "geneve",
             "ovn-encap-ip": _NO_TUNNEL if self._tunnel is None else self._tunnel.address,
             "ovn-bridge-datapath-type": "netdev",
@@ -154,7 +146,7 @@ class OvnHost:
             ids |= {"ovn-bridge-mappings": f"{EXTERNAL}:br-ex", "ovn-cms-options": "enable-chassis-as-gw"}
             bridges["br-ex"] = ("standalone", ("ext0",))
         if self._tunnel is not None:
-            bridges[self._tunnel.BRIDGE] = ("standalone", self._tunnel.devices)
+            bridges[BRIDGE] = ("standalone", tuple(self._tunnel.devices))
         self._vsctl("--no-wait", "init")
         words = ["set", "Open_vSwitch", ".", *(f"external-ids:{name}={quoted(value)}" for name, value in ids.items())]
         for bridge, (mode, devices) in bridges.items():

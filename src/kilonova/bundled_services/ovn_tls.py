@@ -73,7 +73,7 @@ class DatabaseTls:
         if not listeners:
             run(*program, "del-connection", "--", "del-ssl")
             return
-        server = self._authority().certify("server")
+        server = self._authority().certify("server", serves=True)
         files = (server.key, server.certificate, server.authority)
         role = _CONTROLLER_ROLE if self._name == SOUTHBOUND else ()
         targets = [f"pssl:{listener}" for listener in listeners]
@@ -108,9 +108,15 @@ def bracketed(address: str) -> str:
     return f"[{address}]" if ":" in address else address
 
 
-def read_address(text: str) -> str:
-    """Return the address of ``--ovn-address``. Raises: ConfigurationError."""
+def is_reachable_by_ipv4(address: str) -> bool:
+    """Return whether other machines may reach an IP address by IPv4."""
+    found = ip_address(address)
+    return found.version == 4 and not (found.is_loopback or found.is_unspecified)
+
+
+def read_address(text: str, option: str = "--ovn-address") -> str:
+    """Return the address of an option. Raises: ConfigurationError."""
     try:
         return str(ip_address(text))
     except ValueError:
-        raise ConfigurationError(f"--ovn-address {text} is not an IP address of this machine") from None
+        raise ConfigurationError(f"{option} {text} is not an IP address of this machine") from None

@@ -6,11 +6,11 @@ The programs ``ovs-vsctl`` and ``ovn-nbctl`` do the same, but read the whole dat
 
 import itertools
 import json
-import socket
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kilonova.bundled_services.ovn_connection import OvnConnection
 from kilonova.errors import Unavailable
 
 _TIMEOUT_S = 10.0
@@ -21,20 +21,17 @@ Row = Mapping[str, Any]
 
 
 class OvsdbClient:
-    """One connection to the database ``database`` at a Unix socket. Not thread-safe."""
+    """An open connection to the database ``database``. Not thread-safe."""
 
-    def __init__(self, path: str, database: str) -> None:
+    def __init__(self, connection: OvnConnection, database: str) -> None:
         self._database = database
         self._numbers = itertools.count()
         self._unread = ""
         self._changed = False
         self._decoder = json.JSONDecoder()
-        self._socket = socket.socket(socket.AF_UNIX)
         try:
-            self._socket.settimeout(_TIMEOUT_S)
-            self._socket.connect(path)
+            self._socket = connection.open(_TIMEOUT_S)
         except OSError as error:
-            self._socket.close()
             raise Unavailable(f"the database {database} cannot be reached: {error}") from error
 
     def fileno(self) -> int:

@@ -97,15 +97,17 @@ class MetadataSettings:
     """Settings of the metadata service of real guests.
 
     ``agent``: path of the socket of the host's agent, which answers requests.
-    ``northbound``, ``switch``: connections to the databases of OVN and Open vSwitch. ``namespace``: name of the network
+    ``southbound``, ``switch``: connections to the databases of OVN and Open vSwitch. ``namespace``: name of the network
     namespace of the guests. ``control``: path of the socket on which the service listens when it is ready.
+    ``certificate``: folder and name of the certificate for a southbound database that is reached over TLS.
     """
 
     agent: str
-    northbound: str
+    southbound: str
     switch: str
     namespace: str
     control: str
+    certificate: tuple[str, str] | None = None
 
 
 def save(settings: KeystoneSettings | GlanceSettings | NeutronSettings | MetadataSettings, path: Path) -> None:
@@ -135,4 +137,7 @@ def load_neutron(path: Path) -> NeutronSettings:
 
 
 def load_metadata(path: Path) -> MetadataSettings:
-    return MetadataSettings(**json.loads(path.read_text(encoding="utf-8")))
+    data = json.loads(path.read_text(encoding="utf-8"))
+    if data["certificate"] is not None:
+        data["certificate"] = tuple(data["certificate"])
+    return MetadataSettings(**data)

@@ -8,19 +8,34 @@
 """
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from kilonova.bundled_services.host_network import HostNetwork, run
 from kilonova.errors import Unavailable
 
+#: Bridge of a host with its tunnels.
+BRIDGE = "br-phy"
 _NET = "192.168.77"
 #: The largest number of hosts that have tunnels.
 MOST_HOSTS = 16
 
 
+class Tunnel(Protocol):
+    """A host's end of its tunnels.
+
+    ``address``: at which other hosts reach it. ``devices``: devices in the namespace that are ports of br-phy.
+    """
+
+    @property
+    def address(self) -> str: ...
+    @property
+    def devices(self) -> Sequence[str]: ...
+    def take_address(self) -> bool:
+        """Give br-phy its address. Return whether that was possible: vswitchd creates br-phy after it has started."""
+
+
 class TunnelEnd:
     """End of host ``number`` (0, 1, …) of ``hosts`` hosts, with the address ``address`` in namespace ``network``."""
-
-    BRIDGE = "br-phy"
 
     def __init__(self, network: HostNetwork, number: int, hosts: int) -> None:
         self._network = network
@@ -32,8 +47,8 @@ class TunnelEnd:
         """Give br-phy its address. Return whether that was possible: vswitchd creates br-phy after it has started."""
         name = self._network.name
         try:
-            run("ip", "-n", name, "address", "replace", f"{self.address}/24", "dev", self.BRIDGE)
-            run("ip", "-n", name, "link", "set", self.BRIDGE, "up")
+            run("ip", "-n", name, "address", "replace", f"{self.address}/24", "dev", BRIDGE)
+            run("ip", "-n", name, "link", "set", BRIDGE, "up")
         except Unavailable:
             return False
         return True

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 from cryptography import x509
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from kilonova.bundled_services.certificate_authority import CertificateAuthority
+from kilonova.bundled_services.certificate_authority import CertificateAuthority, end_of
 from kilonova.bundled_services.certificate_files import Certificate
 from kilonova.errors import ConfigurationError
 
@@ -57,3 +58,23 @@ def test_damaged_files_are_replaced(tmp_path: Path, name: str, content: str | No
 def test_names_that_a_certificate_cannot_have(tmp_path: Path, name: str) -> None:
     with pytest.raises(ConfigurationError, match="cannot have the name"):
         CertificateAuthority(tmp_path, "databases").certify(name)
+
+
+def test_a_client_cannot_serve(tmp_path: Path) -> None:
+    authority = CertificateAuthority(tmp_path, "databases")
+    usages = [
+        read(made).extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+        for made in (authority.certify("server", serves=True), authority.certify("node1"))
+    ]
+    server, client = (
+        x509.ExtendedKeyUsage([usage]) for usage in (ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH)
+    )
+    assert usages == [server, client]
+
+
+def test_the_end_of_a_certificate_is_known(tmp_path: Path) -> None:
+    made = CertificateAuthority(tmp_path, "databases").certify("node1")
+    assert end_of(made) - datetime.now(UTC) > YEARS
+    made.key.write_text("")
+    with pytest.raises(ConfigurationError, match="is damaged"):
+        end_of(made)

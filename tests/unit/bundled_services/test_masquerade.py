@@ -75,3 +75,11 @@ def test_the_reason_is_known_if_guests_are_isolated(machine: Machine) -> None:
     assert not machine.forwards("eth0")
     machine.routes = []
     assert machine.masquerade().start() == "this machine has no default route"
+
+
+def test_packets_of_tunnels_pass(machine: Machine) -> None:
+    masquerade = Masquerade(
+        "kn1", "172.24.4.0/24", machine.note, tunnels="kn1t", devices=machine.devices, execute=machine.execute
+    )
+    assert masquerade.start() is None
+    assert 'iifname "eth0" oifname != "kn1t" ct state' in machine.rules[-1]

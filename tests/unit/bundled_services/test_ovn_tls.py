@@ -30,4 +30,4 @@ def test_the_address_of_an_operator_is_an_ip_address() -> None:
 
 def test_only_further_hosts_reach_the_southbound_database_by_tls(tmp_path: Path) -> None:
     ovn = Ovn(tmp_path, "metal", "metal-2")
-    assert [host._remote.partition(":")[0] for host in ovn.hosts] == ["unix", "ssl"]
+    assert [host.southbound.target.partition(":")[0] for host in ovn.hosts] == ["unix", "ssl"]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kilonova.bundled_services.ovn_connection import OvnConnection
 from kilonova.bundled_services.ovsdb_client import OvsdbClient
 from kilonova.errors import Unavailable
 
@@ -20,7 +21,7 @@ class Server:
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(path))
         self._listener.listen()
-        self.client = OvsdbClient(str(path), "OVN_Northbound")
+        self.client = OvsdbClient(OvnConnection(f"unix:{path}"), "OVN_Northbound")
         self._peer, _ = self._listener.accept()
         self._peer.settimeout(5)
 
@@ -99,4 +100,4 @@ def test_a_server_that_is_gone(server: Server, tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="is gone"):
         server.client.read("Logical_Switch", ("name",))
     with pytest.raises(Unavailable, match="cannot be reached"):
-        OvsdbClient(str(tmp_path / "none"), "x")
+        OvsdbClient(OvnConnection(f"unix:{tmp_path}/none"), "x")

@@ -14,6 +14,7 @@ from kilonova.bundled_services.settings import (
     load_neutron,
     save,
 )
+from kilonova.records import replace
 
 SERVICE = Account("service", "p", "service", ("admin", "service"))
 
@@ -29,6 +30,9 @@ def test_settings_survive_being_written_and_read(tmp_path: Path) -> None:
     neutron = NeutronSettings("/d", "h", 9696, "a", "RegionOne", SERVICE)
     save(neutron, path)
     assert load_neutron(path) == neutron
-    metadata = MetadataSettings("/run/agent.sock", "unix:/nb", "unix:/db", "kn-host", "/run/metadata.ctl")
+    metadata = MetadataSettings("/run/agent.sock", "unix:/sb", "unix:/db", "kn-host", "/run/metadata.ctl")
     save(metadata, path)
     assert load_metadata(path) == metadata
+    remote = replace(metadata, southbound="ssl:192.0.2.1:6642", certificate=("/tls", "metal-2"))
+    save(remote, path)
+    assert load_metadata(path) == remote

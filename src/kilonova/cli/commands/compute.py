@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`kilonova compute`: runs an agent process, whose only access to the cloud is the broker; enrols agents."""
+"""`kilonova compute`: runs an agent process, whose only access to the cloud is the broker; enrols agents and hosts."""
 
 import logging
 from typing import Annotated
 
 import typer
 
-from kilonova.cli.commands import enrolment, ticket_keys
+from kilonova.cli.commands import enrolment, joining, ticket_keys
 from kilonova.errors import ConfigurationError
 
 LOG = logging.getLogger(__name__)
@@ -46,4 +46,5 @@ def _serve(config_file: list[str]) -> None:
 
 
 enrolment.add_commands(app)
+joining.add_commands(app)
 app.command()(ticket_keys.rotate_ticket_key)

@@ -14,7 +14,7 @@ from kilonova.cli.up import supervisor
 from kilonova.cli.up.children import RUN_MODULE
 from kilonova.cli.up.consoles import ConsolePart
 from kilonova.cli.up.data_folder import default_folder
-from kilonova.cli.up.libvirt import GuestsOnStop, Hypervisor
+from kilonova.cli.up.host_options import GuestsOnStop, Hypervisor
 from kilonova.cli.up.networks import NetworkPart
 from kilonova.cli.up.supervisor import UpOptions
 from kilonova.cli.wiring import addresses

@@ -272,14 +272,7 @@ class AgentSide:
         own.mkdir(mode=0o700, exist_ok=True)
         files = own / f"{account.name}.conf", own / f"{account.name}.hosts.conf"
         write_private(files[0], account.conf())
-        sections: Sections = {
-            "DEFAULT": {
-                "log_file": self._folder / "log" / f"{account.name}.log",
-                "log_rotation_type": "size",
-                "max_logfile_size_mb": LOG_BYTES // 2**20,
-                "max_logfile_count": LOGS_KEPT,
-            },
-        }
+        sections = log_options(self._folder / "log" / f"{account.name}.log")
         if (real := self._real.get(tuple(hosts))) is not None:
             sections = with_defaults(sections, real.options())
         else:
@@ -308,6 +301,18 @@ class AgentChild(Child):
     def restart(self) -> None:
         self._side.expect_report(self.name)
         super().restart()
+
+
+def log_options(file: Path) -> Sections:
+    """Return the options of an agent that logs to a file, which is rotated."""
+    return {
+        "DEFAULT": {
+            "log_file": file,
+            "log_rotation_type": "size",
+            "max_logfile_size_mb": LOG_BYTES // 2**20,
+            "max_logfile_count": LOGS_KEPT,
+        }
+    }
 
 
 def _for_agents(options: Sections) -> dict[str, dict[str, Any]]:

@@ -15,7 +15,6 @@ import shlex
 import shutil
 import socket
 from collections.abc import Callable, Mapping
-from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from typing import Any
 from kilonova.bundled_services.libvirtd import Libvirtd, missing_programs
 from kilonova.bundled_services.ovn import why_impossible
 from kilonova.bundled_services.ovn_host import OvnHost
+from kilonova.cli.up.host_options import GuestsOnStop
 from kilonova.cli.up.metadata import MetadataPart
 from kilonova.compute.virt.libvirt.host import virt_type
 from kilonova.config.libvirt import LibvirtSettings
@@ -34,20 +34,6 @@ _DRIVER = "libvirt.LibvirtDriver"
 SHUTDOWN_S = 20.0
 
 Sections = Mapping[str, Mapping[str, Any]]
-
-
-class Hypervisor(StrEnum):
-    """Kinds of hypervisors of a cloud."""
-
-    SIMULATED = "simulated"
-    LIBVIRT = "libvirt"
-
-
-class GuestsOnStop(StrEnum):
-    """Treatment of real guests when the cloud is stopped."""
-
-    KEEP = "keep"
-    STOP = "stop"
 
 
 def require_libvirt(operator: Sections) -> None:

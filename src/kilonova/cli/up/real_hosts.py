@@ -15,7 +15,8 @@ from typing import Any
 
 from kilonova.bundled_services.ovn import Ovn
 from kilonova.cli.up.children import Watched
-from kilonova.cli.up.libvirt import GuestsOnStop, LibvirtSide, why_no_kvm_here
+from kilonova.cli.up.host_options import GuestsOnStop
+from kilonova.cli.up.libvirt import LibvirtSide, why_no_kvm_here
 
 Sections = Mapping[str, Mapping[str, Any]]
 

@@ -15,10 +15,8 @@ One folder holds all data. All children stop when the supervisor stops, even by 
 again (``supervision.py``). If its restarts fail again and again, or if its first start fails, all children are stopped.
 """
 
-import contextlib
 import os
 import shlex
-import signal
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -43,14 +41,10 @@ from kilonova.cli.up.cloud_files import (
 from kilonova.cli.up.consoles import ConsolePart, is_possible
 from kilonova.cli.up.data_folder import default_folder
 from kilonova.cli.up.first_image import has_linux, linux_image, mark_of
+from kilonova.cli.up.foreground import ignore_signals, say, stop_on_signals
 from kilonova.cli.up.forked_child import ForkedChild
-from kilonova.cli.up.libvirt import (
-    GuestsOnStop,
-    Hypervisor,
-    host_name,
-    require_libvirt,
-    require_networks,
-)
+from kilonova.cli.up.host_options import GuestsOnStop, Hypervisor
+from kilonova.cli.up.libvirt import host_name, require_libvirt, require_networks
 from kilonova.cli.up.networks import NetworkPart
 from kilonova.cli.up.operator_file import operator_options, require_possible_workers
 from kilonova.cli.up.real_hosts import RealHosts, host_names
@@ -67,7 +61,6 @@ from kilonova.scenario.model import Scenario, default_hosts
 
 _START_TIMEOUT_S = 120.0
 _POLL_S = 0.03
-_STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,19 +114,18 @@ def run(options: UpOptions) -> None:
     parts.opened("lock", lambda: os.close(lock))
     last_words: list[str] = []
     try:
-        _stop_on_signals()
+        stop_on_signals()
         parts.opened("ports", addresses.hold(_needed(options)).close)
         watched = _start(plan, parts, last_words, started)
-        Supervision(watched, _say).run()
+        Supervision(watched, say).run()
     except KeyboardInterrupt:
-        _say("\nstopping")
+        say("\nstopping")
     finally:
-        for number in _STOP_SIGNALS:
-            signal.signal(number, signal.SIG_IGN)
+        ignore_signals()
         parts.stop()
         for text in filter(None, last_words):
-            _say(text)
-    _say("stopped")
+            say(text)
+    say("stopped")
 
 
 def _plan(options: UpOptions) -> _Plan:
@@ -180,7 +172,7 @@ def _make_folder(folder: Path) -> None:
     if exposed := make_folder(folder):
         names = ", ".join(map(str, exposed[:3]))
         more = f" and {len(exposed) - 3} more" if len(exposed) > 3 else ""
-        _say(f"warning: other users could access {names}{more}; the permissions are now restricted to you")
+        say(f"warning: other users could access {names}{more}; the permissions are now restricted to you")
 
 
 def _start(plan: _Plan, parts: ProcessParts, last_words: list[str], started: float) -> Sequence[Watched]:
@@ -253,31 +245,19 @@ def _start_processes(
 
 def _announce(plan: _Plan, cloud: Cloud, seconds: float) -> None:
     consoles, real = plan.options.consoles, plan.real
-    _say(_announcement(cloud, plan.options, seconds).text())
+    say(_announcement(cloud, plan.options, seconds).text())
     if consoles is not None and consoles.lacks_novnc(plan.operator):
-        _say("Browsers show consoles once noVNC is installed, on Debian and Ubuntu: apt-get install novnc")
+        say("Browsers show consoles once noVNC is installed, on Debian and Ubuntu: apt-get install novnc")
     if real is not None and real.ovn is not None and real.ovn.why_isolated is not None:
-        _say(f"Guests reach no networks beyond this machine: {real.ovn.why_isolated}")
+        say(f"Guests reach no networks beyond this machine: {real.ovn.why_isolated}")
     if real is not None and real.why_emulated is not None:
-        _say(f"Guests are emulated, which is slow: KVM does not work here: {real.why_emulated}")
+        say(f"Guests are emulated, which is slow: KVM does not work here: {real.why_emulated}")
 
 
 def _checkpoint_databases(folder: Path) -> None:
     """Merge each database's WAL into its file, so that a copy of the folder is complete."""
     for name in backup_files.DATABASES:
         checkpoint_file(str(folder / name))
-
-
-def _stop_on_signals() -> None:
-    for number in _STOP_SIGNALS:
-        if number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN:
-            continue  # nohup has switched SIGHUP off, so that the cloud survives the end of the terminal
-        signal.signal(number, signal.default_int_handler)
-
-
-def _say(text: str) -> None:
-    with contextlib.suppress(OSError):  # printing fails on a closed terminal; closing the terminal also stops the cloud
-        print(text, flush=True)
 
 
 def _with_configured_bind(options: UpOptions) -> UpOptions:

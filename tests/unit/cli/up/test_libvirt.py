@@ -12,7 +12,8 @@ from kilonova.cli.main import main
 from kilonova.cli.up import cloud_files, libvirt
 from kilonova.cli.up.agents import require_possible, share_out
 from kilonova.cli.up.cloud_files import Cloud
-from kilonova.cli.up.libvirt import GuestsOnStop, LibvirtSide, host_name, require_networks
+from kilonova.cli.up.host_options import GuestsOnStop
+from kilonova.cli.up.libvirt import LibvirtSide, host_name, require_networks
 from kilonova.cli.up.real_hosts import RealHosts, host_names
 from kilonova.errors import ConfigurationError
 
