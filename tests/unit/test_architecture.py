@@ -105,6 +105,7 @@ OWNERS: dict[str, set[str]] = {
     "requests": {"identity", "compute", "cli"},
     "keystoneauth1": {"console_proxy", "identity", "images", "network", "cli"},
     "websockets": {"console_proxy"},
+    "matplotlib": {"cli"},
     "osc_lib": {"cli"},
     "typer": {"cli"},
     "rich": {"cli"},

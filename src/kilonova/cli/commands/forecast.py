@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``kilonova forecast``: runs months or years of a scenario on the scheduler's rules, in virtual time."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,7 @@ from rich.text import Text
 
 from kilonova.cli.cloud.printing import output_console, print_json
 from kilonova.cli.cloud.progress import progress_bar
+from kilonova.cli.forecasts.plots import can_plot, write_plots
 from kilonova.cli.forecasts.report_files import write_report
 from kilonova.cli.forecasts.tables import policies_table, summary
 
@@ -20,7 +22,7 @@ def forecast(
         typer.Option(metavar="POLICY.yaml", help="Options of a further policy to try on the same servers; repeatable."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write the report into this folder, as JSON and CSV.")
+        Path | None, typer.Option(metavar="DIR", help="Write the report into this folder: JSON, CSV and plots.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
@@ -33,6 +35,10 @@ def forecast(
     report = found.report()
     if out is not None:
         write_report(report, out)
+        if can_plot():
+            write_plots(report, out)
+        else:
+            print("kilonova: no plots: matplotlib is not installed (the extra kilonova[plots])", file=sys.stderr)
     if as_json:
         print_json(report)
         return

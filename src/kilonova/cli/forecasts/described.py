@@ -68,7 +68,7 @@ def run_described(
     file: ForecastFile,
     policies: Sequence[Path],
     progress: Callable[[float, str], None] = lambda _done, _text: None,
-    clock_ns: Callable[[], int] = time.perf_counter_ns,
+    clock_ns: Callable[[], int] = time.thread_time_ns,
 ) -> Forecast:
     """Forecast a described cloud. ``policies``: files of further policies.
 
