@@ -36,15 +36,15 @@ class OtherMachine:
         for device in ("eth0", "lo"):
             run("ip", "-n", _NAMESPACE, "link", "set", device, "up")
 
-    def command(self, bundle: Path) -> list[str]:
-        """Return the command that joins the cloud of a bundle."""
-        words = ["compute", "join", str(bundle), "--address", THERE, "--data", str(self.folder)]
+    def command(self, bundle: Path, *more: str) -> list[str]:
+        """Return the command that joins the cloud of a bundle. ``more``: further options."""
+        words = ["compute", "join", str(bundle), "--address", THERE, "--data", str(self.folder), *more]
         return ["ip", "netns", "exec", _NAMESPACE, sys.executable, "-m", "kilonova", *words]
 
-    def join(self, bundle: Path) -> None:
-        """Start the host, and wait until it has joined the cloud."""
+    def join(self, bundle: Path, *more: str) -> None:
+        """Start the host, and wait until it has joined the cloud. ``more``: further options."""
         self._process = subprocess.Popen(
-            self.command(bundle), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            self.command(bundle, *more), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
         assert self._process.stdout is not None
         for line in self._process.stdout:
