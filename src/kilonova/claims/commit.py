@@ -9,8 +9,8 @@ is only read, because a transaction that changes it holds the lock of all writer
 The changes of all bundles are summed per row and written by a few set-based statements. If any guard fails, the
 savepoint is rolled back and the batch is bisected, down to single bundles. The order of the bundles is kept.
 
-The statements of builds without devices and groups are sent in one round trip where the database can (PostgreSQL); the
-guards are then evaluated after the last statement, in the same order.
+The statements of builds without devices and groups are sent in one round trip to PostgreSQL and MariaDB; the guards are
+then evaluated after the last statement, in the same order.
 """
 
 from collections import defaultdict

@@ -224,17 +224,19 @@ def _server(url: URL, longest_read_s: float | None, response_timeout_s: float) -
     is_postgresql = url.get_backend_name() == "postgresql"
     watch = ServerWatch(connector(dialect, url, response_timeout_s), response_timeout_s)
 
-    def engine(longest_wait_s: float | None, isolation_level: str, *, asks: bool = True, **options: Any) -> Engine:
-        """Create an engine. ``asks``: whether attempts to connect fail at once while the database server is hung."""
+    def engine(
+        longest_wait_s: float | None, isolation_level: str, *, is_writer: bool = False, **options: Any
+    ) -> Engine:
+        """Create an engine. Attempts to connect fail at once while the server is hung, except those of the writer."""
 
         def create() -> Any:
-            if asks:
+            if not is_writer:
                 watch.require_answers()
             return connect()
 
         options |= {"creator": create, "pool_timeout": _POOL_S, "isolation_level": isolation_level}
         made = sa.create_engine(url, **options, **_ALL_ENGINES)
-        connect = connector(made.dialect, url, longest_wait_s)
+        connect = connector(made.dialect, url, longest_wait_s, pipelines=is_writer)
         event.listen(made, "connect", lambda connection, _record: watch.connected(connection))
         event.listen(made, "close", lambda connection, _record: watch.closed(connection))
         return made
@@ -257,7 +259,7 @@ def _server(url: URL, longest_read_s: float | None, response_timeout_s: float) -
     patient = limited(_LONGEST_PATIENT_S, pool_size=1, max_overflow=15)
     # The writer needs no ping, because it repeats a transaction whose connection broke. It has no statement timeout,
     # because its first statement may have to wait for the writers of other processes.
-    writer = engine(None, "READ COMMITTED", asks=False, pool_size=1, max_overflow=1)
+    writer = engine(None, "READ COMMITTED", is_writer=True, pool_size=1, max_overflow=1)
 
     @event.listens_for(writer, "connect")
     def _configure(connection: Any, _record: Any) -> None:

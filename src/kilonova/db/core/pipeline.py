@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements in one round trip: PostgreSQL's pipeline mode. On other databases, each statement has its own round trip.
+"""Statements in one round trip: PostgreSQL's pipeline mode, and several statements in one message to MariaDB.
 
-Inside of a pipeline the answer of a statement arrives with the end of the block, so only statements whose answers are
-read later may be sent: ``Prepared.send``, or ``run`` if nothing depends on the number of rows. SQLAlchemy's own
-``execute`` reads the answer at once, and must not be called.
+On SQLite, each statement runs at once. Inside of a pipeline the answer of a statement arrives with the end of the
+block, so only statements whose answers are read later may be sent: ``Prepared.send``, or ``run`` if nothing depends on
+the number of rows. SQLAlchemy's own ``execute`` reads the answer at once, and must not be called.
 """
 
 from collections.abc import Iterator

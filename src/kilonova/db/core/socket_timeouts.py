@@ -19,13 +19,18 @@ CONNECT_S = 5
 Connect = Callable[[], Any]
 
 
-def connector(dialect: sa.Dialect, url: URL, longest_wait_s: float | None, **more: Any) -> Connect:
-    """Return a function that opens driver connections which wait at most ``longest_wait_s`` for one answer."""
+def connector(
+    dialect: sa.Dialect, url: URL, longest_wait_s: float | None, *, pipelines: bool = False, **more: Any
+) -> Connect:
+    """Return a function that opens driver connections which wait at most ``longest_wait_s`` for one answer.
+
+    ``pipelines``: whether MariaDB shall accept several statements in one message.
+    """
     arguments, options = dialect.create_connect_args(url)
     options = {**_defaults(dialect), **options, **more}
     if dialect.name == "postgresql":
         return lambda: _postgresql(arguments, options, longest_wait_s)
-    return lambda: _mariadb(dialect, arguments, options, longest_wait_s)
+    return lambda: _mariadb(dialect, arguments, options, longest_wait_s, pipelines=pipelines)
 
 
 def socket_of(connection: Any) -> socket.socket:
@@ -56,9 +61,16 @@ def _postgresql(arguments: Any, options: Mapping[str, Any], longest_wait_s: floa
     return connection
 
 
-def _mariadb(dialect: sa.Dialect, arguments: Any, options: Mapping[str, Any], longest_wait_s: float | None) -> Any:
+def _mariadb(
+    dialect: sa.Dialect, arguments: Any, options: Mapping[str, Any], longest_wait_s: float | None, *, pipelines: bool
+) -> Any:
     """Connect to MariaDB. PyMySQL's connect timeout covers only TCP; the handshake is limited by its read timeout."""
     limits = {"read_timeout": options["connect_timeout"], "write_timeout": options["connect_timeout"]}
-    connection: Any = dialect.connect(*arguments, **{**options, **limits})
+    connect: Any = dialect.connect
+    if pipelines:
+        from kilonova.db.core.pymysql_connection import PipeliningConnection  # noqa: PLC0415 - it may not be installed
+
+        connect = PipeliningConnection
+    connection = connect(*arguments, **{**options, **limits})
     connection._read_timeout = connection._write_timeout = longest_wait_s  # noqa: SLF001 - PyMySQL has no public setter
     return connection

@@ -72,7 +72,7 @@ class Transaction:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Send the statements of the ``with`` block in one round trip, on PostgreSQL.
+        """Send the statements of the ``with`` block in one round trip, on PostgreSQL and MariaDB.
 
         See ``db/core/pipeline.py`` for the statements that are allowed. The answers are read by functions that are
         passed to :meth:`then`, which are called after the block.

@@ -1,88 +1,113 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements in one round trip: the same rows, counts and errors as one after the other."""
+"""Statements in one round trip: answers in order, nothing after a failure, and one commit."""
+
+from collections.abc import Iterator
+from datetime import datetime
 
 import pytest
 import sqlalchemy as sa
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.engine import Connection
+from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from kilonova.db.core import tables as t
-from kilonova.db.core.prepared import Prepared
-from kilonova.db.core.transaction import Transaction
+from kilonova.db.core.pipeline import pipelined, send_commit
+from kilonova.db.core.prepared import Prepared, PreparedInsert
 from kilonova.db.database import Database
 
-_TRAIT = t.traits.c
-_ADD = Prepared(
-    sa.insert(t.traits).values(name=sa.bindparam("name"), created_at=sa.bindparam("created_at", type_=t.Time))
+SERVERS = ("postgresql", "mariadb")
+pytestmark = pytest.mark.parametrize("kind", SERVERS, indirect=True)
+
+NOW = datetime(2026, 1, 1)  # noqa: DTZ001 - as stored: UTC without zone
+_C = t.resource_classes.c
+INSERT = Prepared(sa.insert(t.resource_classes).values(name=sa.bindparam("name"), created_at=sa.func.now()))
+RENAME = Prepared(
+    sa.update(t.resource_classes).where(_C.name.like(sa.bindparam("like"))).values(updated_at=sa.func.now())
 )
-_NAMES = Prepared(sa.select(_TRAIT.name).where(_TRAIT.name.like("CUSTOM_%")).order_by(_TRAIT.id))
-_DROP = Prepared(sa.delete(t.traits).where(_TRAIT.name == sa.bindparam("name")))
+NAMES = Prepared(sa.select(_C.name).where(_C.name.like("CUSTOM_%")).order_by(_C.name))
 
 
-def add(tx: Transaction, *names: str) -> None:
-    for name in names:
-        _ADD.run(tx.connection, name=name, created_at=tx.now)
+@pytest.fixture
+def connection(database: Database) -> Iterator[Connection]:
+    """Connection of the writer's kind."""
+    with database._writer._connection._engine.connect() as connection:
+        yield connection
 
 
-def names(tx: Transaction) -> list[str]:
-    return [name for (name,) in _NAMES.rows(tx.connection)]
+def names(connection: Connection) -> list[str]:
+    return [name for (name,) in NAMES.rows(connection)]
 
 
-def test_answers_are_read_at_the_end_in_the_order_of_the_statements(database: Database) -> None:
-    seen: list[object] = []
-
-    def write(tx: Transaction) -> None:
-        with tx.together():
-            add(tx, "CUSTOM_A", "CUSTOM_B")
-            found = _NAMES.send(tx.connection)
-            tx.then(lambda: seen.append(found.rows()))
-            dropped = _DROP.send(tx.connection, name="CUSTOM_A")
-            tx.then(lambda: seen.append(dropped.count()))
-            missing = _DROP.send(tx.connection, name="CUSTOM_C")
-            tx.then(lambda: seen.append(missing.count()))
-            assert not seen
-        assert seen == [[("CUSTOM_A",), ("CUSTOM_B",)], 1, 0]
-        tx.then(lambda: seen.append("at once"))
-        assert seen[-1] == "at once"
-        assert names(tx) == ["CUSTOM_B"]
-
-    database.write(write)
+def test_answers_belong_to_their_statements(connection: Connection) -> None:
+    with connection.begin():
+        with pipelined(connection):
+            INSERT.run(connection, name="CUSTOM_A")
+            INSERT.run(connection, name="CUSTOM_'; --\\")
+            renamed = RENAME.send(connection, like="CUSTOM_%")
+            found = NAMES.send(connection)
+            none = RENAME.send(connection, like="NOTHING_%")
+        assert renamed.count() == 2
+        assert len(found.rows()) == 2
+        assert none.count() == 0
 
 
-def test_a_failed_statement_is_undone_with_its_savepoint(database: Database) -> None:
-    called: list[str] = []
-
-    def write(tx: Transaction) -> list[str]:
-        add(tx, "CUSTOM_BEFORE")
-        with pytest.raises(IntegrityError), tx.savepoint(), tx.together():
-            add(tx, "CUSTOM_TWICE", "CUSTOM_TWICE", "CUSTOM_LATER")
-            tx.then(lambda: called.append("in the failed block"))
-        add(tx, "CUSTOM_AFTER")
-        return names(tx)
-
-    assert database.write(write) == ["CUSTOM_BEFORE", "CUSTOM_AFTER"]
-    assert not called
+def test_many_rows_of_one_statement(connection: Connection) -> None:
+    insert = PreparedInsert(t.traits)
+    rows = [{"name": f"CUSTOM_{number}", "created_at": NOW} for number in range(3)]
+    count = Prepared(sa.select(sa.func.count()).select_from(t.traits).where(t.traits.c.name.like("CUSTOM_%")))
+    with connection.begin():
+        with pipelined(connection):
+            insert.run(connection, rows)
+            found = count.send(connection)
+        assert found.rows() == [(3,)]
 
 
-def test_an_error_of_the_block_itself_leaves_a_usable_transaction(database: Database) -> None:
-    def write(tx: Transaction) -> list[str]:
-        with pytest.raises(KeyError), tx.savepoint(), tx.together():
-            add(tx, "CUSTOM_INSIDE")
-            raise KeyError
-        add(tx, "CUSTOM_AFTER")
-        return names(tx)
+def test_nothing_runs_after_a_failure(connection: Connection) -> None:
+    with connection.begin() as transaction:
+        INSERT.run(connection, name="CUSTOM_A")
+        with pytest.raises(IntegrityError), pipelined(connection):
+            INSERT.run(connection, name="CUSTOM_A")
+            send_commit(connection)
+        transaction.rollback()
+    with connection.begin():
+        assert names(connection) == []
 
-    assert database.write(write) == ["CUSTOM_AFTER"]
+
+def test_an_exception_inside_sends_nothing_to_be_kept(connection: Connection) -> None:
+    with connection.begin() as transaction:
+        with pytest.raises(ZeroDivisionError), pipelined(connection):
+            INSERT.run(connection, name="CUSTOM_A")
+            raise ZeroDivisionError
+        transaction.rollback()
+    with connection.begin():
+        assert names(connection) == []
 
 
-def test_a_check_at_the_end_that_fails_undoes_the_write(database: Database) -> None:
-    def refuse() -> None:
-        raise ValueError
+def test_a_commit_that_was_sent_is_not_repeated(connection: Connection, database: Database) -> None:
+    with connection.begin() as transaction:
+        with pipelined(connection):
+            INSERT.run(connection, name="CUSTOM_A")
+            send_commit(connection)
+        transaction.commit()
+    with connection.begin():
+        INSERT.run(connection, name="CUSTOM_B")  # committed without a pipeline
+    with database.read() as reader:
+        assert [name for (name,) in NAMES.rows(reader)] == ["CUSTOM_A", "CUSTOM_B"]
 
-    def write(tx: Transaction) -> None:
-        with tx.together():
-            add(tx, "CUSTOM_REFUSED")
-            tx.then(refuse)
 
-    with pytest.raises(ValueError):
-        database.write(write)
-    assert database.write(names) == []
+def test_long_statements_are_sent_in_several_messages(connection: Connection) -> None:
+    length = Prepared(sa.select(sa.func.length(sa.bindparam("text", type_=sa.Text()))))
+    with connection.begin():
+        with pipelined(connection):
+            sent = [length.send(connection, text="x" * (400_000 + number)) for number in range(8)]
+        assert [each.rows() for each in sent] == [[(400_000 + number,)] for number in range(8)]
+
+
+def test_a_failure_in_a_later_message_is_raised(connection: Connection) -> None:
+    length = Prepared(sa.select(sa.func.length(sa.bindparam("text", type_=sa.Text()))))
+    with connection.begin() as transaction:
+        INSERT.run(connection, name="CUSTOM_A")
+        with pytest.raises(DBAPIError), pipelined(connection):
+            for _ in range(4):
+                length.send(connection, text="x" * 400_000)
+            INSERT.run(connection, name="CUSTOM_A")
+        transaction.rollback()
