@@ -23,6 +23,7 @@ from kilonova.db.core import tables as t
 from kilonova.db.database import Database
 from kilonova.messaging.rabbit.topology import from_agent, to_agent
 from kilonova.model.server_migration import MigrationType
+from support.networks import check_ports
 from support.waiting import wait_until
 from support.world import check_guests, check_images, check_world, guests_on_disk
 
@@ -131,12 +132,31 @@ def _check_world(cloud: FaultCloud, database: Database) -> dict[str, str]:
                 check_images(connection, cloud.glance.all(), cloud.hypervisors)
                 found = [f"{each.where}: {each.what}; {each.why}" for each in audit.find_all(connection)]
                 assert not found, found
+            _check_ports(cloud, database)
         except AssertionError:
             if time.monotonic() > until:
                 raise
             time.sleep(0.5)
         else:
             return states
+
+
+def _check_ports(cloud: FaultCloud, database: Database) -> None:
+    """Remove the stray ports of deleted servers, which Neutron made for dead callers, and check all other ports."""
+    neutron = cloud.neutron
+    control = cloud.controls[0]
+    status, body = control.operate("GET", "/stray-ports")
+    assert status == 200, body
+    for stray in body["stray_ports"]:
+        if stray["reason"] == "deleted":
+            assert stray["port"] in neutron.unsure, f"the port of a deleted server is left: {stray}"
+            status, answer = control.operate("POST", "/stray-ports/remove", {"remove": {"port": stray["port"]}})
+            assert status == 204, answer
+            neutron.removed.add(stray["port"])
+    with neutron.fake._lock:
+        assert set(neutron.of_user) <= neutron.fake.store["ports"].keys(), "a port of the user was deleted"
+        unsure, refused = neutron.unsure, neutron.refused | neutron.unsure  # unknown ports are not bound again
+        check_ports(database, neutron.fake, cloud.hypervisors, unsure=unsure, refused=refused)
 
 
 def _left_hosts(database: Database) -> dict[str, frozenset[str]]:
@@ -182,6 +202,9 @@ def _story(cloud: FaultCloud, connection: sa.Connection, uuid: str) -> str:
         told += [
             f"{table.name}: { {key: value for key, value in row.items() if value not in (None, '')} }" for row in rows
         ]
+    told += [f"port: {port}" for port in cloud.neutron.fake.ports_of(uuid)]
+    networks = connection.execute(sa.select(t.instance_networks).where(t.instance_networks.c.instance_uuid == uuid))
+    told += [f"interfaces: {dict(row)}" for row in networks.mappings()]
     for file in sorted(cloud.hypervisors.glob("*.json")):
         place = orjson.loads(file.read_bytes()).get(uuid)
         if place is not None:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cloud with two control processes, many agent processes, a PostgreSQL and a RabbitMQ, all of which may fail.
 
-Every process reaches the broker through a proxy of its own, and control processes the database too.
+Every process reaches the broker through a proxy of its own, and control processes the database too. The network service
+is in this process (:class:`crash.fault_neutron.FaultyNeutron`).
 """
 
 import http.client
@@ -16,6 +17,7 @@ from typing import Any
 
 import yaml
 
+from crash.fault_neutron import FaultyNeutron
 from crash.launcher import Command, Launcher
 from kilonova.bundled_services.free_ports import free_port
 from kilonova.bundled_services.rabbitmq import RabbitMQ
@@ -72,17 +74,24 @@ class ControlProcess(Command):
             f"[DEFAULT]\ntransport_url = rabbit://{CONTROL}:{CONTROL}@127.0.0.1:{self.broker.port}/\n"
             f"rpc_response_timeout = {max(1, round(cloud.size.lease_s / 3))}\n"
             f"service_down_time = {round(4 * cloud.size.lease_s)}\nreport_interval = 1\n"
+            f"vif_plugging_timeout = {round(2 * cloud.size.lease_s)}\n"
             "reclaim_instance_interval = 3600\n"
             f"[conductor]\nlease_time = {cloud.size.lease_s}\n{_broker_options(cloud.size)}"
             f"[api]\nauth_strategy = noauth2\nbind = 127.0.0.1:{self.port}\n[database]\nconnection = {url}\n"
             f"[fake]\nscenario = {scenario}\nstate_dir = {folder / 'hypervisors'}\n{UNLIMITED}"
             "[scheduler]\ncheck_kept_decisions = true\n"
             f"[glance]\nendpoint_override = http://127.0.0.1:{cloud.glance_port}\n[service_user]\nauth_type = none\n"
+            f"[neutron]\nauth_type = none\nendpoint_override = http://127.0.0.1:{cloud.neutron.proxy.port}\n"
+            f"timeout = {max(1, round(cloud.size.lease_s / 2))}\nstray_port_count_interval = 0\n"
         )
         super().__init__(cloud.launcher, name, ["api", "--config-file", str(config)], folder / f"{name}.log")
 
     def call(self, method: str, path: str, body: Any = None, token: str = "admin") -> tuple[int, Any]:
         return call(self.port, method, f"/compute/v2.1{path}", body, token=token)
+
+    def operate(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+        """Send a request to the operator API."""
+        return call(self.port, method, f"/operator/v1{path}", body)
 
     def answers(self) -> bool:
         try:
@@ -124,7 +133,8 @@ def _broker_options(size: Size) -> str:
 class FaultCloud:
     """Running cloud; start and stop it from the main thread. ``broker`` and ``postgresql`` may be killed and restarted.
 
-    ``glance``: the image service, which never fails. ``rack``: id of an aggregate with some of the hosts.
+    ``glance``: the image service, which never fails. ``neutron``: the network service. ``rack``: id of an aggregate
+    with some of the hosts.
     """
 
     def __init__(self, launcher: Launcher, folder: Path, size: Size, seed: str) -> None:
@@ -142,12 +152,15 @@ class FaultCloud:
         self.rack = 0
         self.glance = GlanceStandIn({IMAGE: b"what servers are made of"})
         self.glance_port = 0
+        self.neutron = FaultyNeutron(seed)
         self._turn = itertools.count()
 
     def start(self) -> None:
         """Start all processes, and wait until all hosts are up."""
         streams = lambda method, _path: method == "PUT"  # noqa: E731
         self.glance_port = self._servers.enter_context(serving(self.glance, streams=streams)).port
+        self._servers.callback(self.neutron.stop)
+        self.neutron.start(self.call)
         self._servers.callback(self.broker.stop)
         self.broker.start()
         self._servers.enter_context(running(self.postgresql))

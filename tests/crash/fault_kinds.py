@@ -14,7 +14,7 @@ from crash.launcher import Command
 from support.broker import SETTLED_S
 from support.proxies import Proxy
 
-BROKER, DATABASE = "broker", "database"
+BROKER, DATABASE, NETWORK = "broker", "database", "network service"
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,10 @@ class Faults:
             (1, self._database_away),
             (1, self._database_frozen),
             (4, self._partition),
+            (2, self._network_away),
+            (2, self._network_silent),
+            (2, self._network_slow),
+            (3, self._network_wrong),
         )
         chosen = self._rng.choices([kind for _, kind in kinds], [weight for weight, _ in kinds])[0]
         return chosen()
@@ -171,3 +175,59 @@ class Faults:
 
         how = "stalls" if stalls else "resets"
         return Fault(f"network between {process.name} and {whom} {how}", frozenset({process.name}), seconds, begin)
+
+    def _network_away(self) -> Fault:
+        neutron = self._cloud.neutron
+
+        def begin() -> None:
+            neutron.proxy.refuses = True
+            neutron.proxy.drop()
+
+        def end() -> None:
+            neutron.proxy.refuses = False
+
+        return self._of_network("kill -9 the network service", begin, end)
+
+    def _network_silent(self) -> Fault:
+        """Return a fault in which requests wait. They are carried out afterwards, even if their callers are gone."""
+        proxy = self._cloud.neutron.proxy
+        return self._of_network("kill -STOP the network service", proxy.stall, proxy.go_on)
+
+    def _network_slow(self) -> Fault:
+        neutron = self._cloud.neutron
+        delay_s = self._rng.choice([0.05, 0.3, 1.0]) * self._cloud.size.lease_s / 2
+
+        def begin() -> None:
+            neutron.delay_s = delay_s
+
+        def end() -> None:
+            neutron.delay_s = 0.0
+
+        return self._of_network("the network service is slow", begin, end)
+
+    def _network_wrong(self) -> Fault:
+        """Return a fault in which single requests are lost, carried out twice, refused or not answered."""
+        neutron = self._cloud.neutron
+
+        def begin() -> None:
+            neutron.share = 0.3
+
+        def end() -> None:
+            neutron.share = 0.0
+
+        return self._of_network("the network service answers wrongly", begin, end)
+
+    def _of_network(self, name: str, begin: Callable[[], None], end: Callable[[], None]) -> Fault:
+        long, seconds = self._for()
+        neutron = self._cloud.neutron
+
+        def start() -> Callable[[], None]:
+            neutron.begin_trouble()
+            begin()
+            return stop
+
+        def stop() -> None:
+            end()
+            neutron.end_trouble()
+
+        return Fault(f"{name}{long}", frozenset({NETWORK}), seconds, start)

@@ -84,6 +84,7 @@ class Run:
             promised=self._promised,
             keeps_deleted=True,
             rack=self._cloud.rack,
+            networks=self._cloud.neutron.networks,
         )
         load.start()
         try:
@@ -173,7 +174,7 @@ class Run:
         taken = ", ".join(f"{count} {kind}" for kind, count in sorted(self._taken.items()))
         return (
             f"faults: {self.done} faults in {time.monotonic() - self._began:.0f} s ({kinds}); accepted: {taken}; "
-            f"{self.restarts} processes exited on their own; "
+            f"{self.restarts} processes exited on their own; {self._cloud.neutron.summary()}; "
             f"{problems} violations, seed {self._options.seed}"
         )
 

@@ -49,6 +49,14 @@ IMAGE_ACTIONS: tuple[dict[str, Any], ...] = (
 _ENDS: tuple[dict[str, Any], ...] = ({"confirmResize": None}, {"revertResize": None})
 
 
+@dataclass(frozen=True)
+class Networks:
+    """Networks of a cloud with a network service. ``ports``: of the user, on any of them."""
+
+    ids: tuple[str, ...]
+    ports: tuple[str, ...]
+
+
 @dataclass
 class Promised:
     """Accepted creates and deletes, by server uuid."""
@@ -73,7 +81,8 @@ class HttpLoad:
     ``groups``: uuids of server groups for new servers. ``servers``: target number of servers. ``pause_s``: maximum
     pause of a thread between two requests, in seconds. ``batch``: servers of occasional large requests, which are split
     into chunks. ``promised``: records of earlier clients to continue. ``keeps_deleted``: the cloud uses soft delete.
-    ``rack``: id of an aggregate that is asked to cache images, in a cloud with an image service.
+    ``rack``: id of an aggregate that is asked to cache images, in a cloud with an image service. ``networks``: those of
+    servers, in a cloud with a network service.
     """
 
     def __init__(
@@ -91,6 +100,7 @@ class HttpLoad:
         promised: Promised | None = None,
         keeps_deleted: bool = False,
         rack: int | None = None,
+        networks: Networks | None = None,
     ) -> None:
         self._call = call
         self._seed = seed
@@ -102,8 +112,9 @@ class HttpLoad:
         self._pause_s = pause_s
         self._keeps_deleted = keeps_deleted
         self._rack = rack
+        self._networks = networks
         self._actions = ACTIONS + (IMAGE_ACTIONS if rack is not None else ())
-        acts = _ACTS | (_IMAGE_ACTS if rack is not None else {})
+        acts = _ACTS | (_IMAGE_ACTS if rack is not None else {}) | (_NETWORK_ACTS if networks is not None else {})
         self._acts, self._weights = tuple(acts), tuple(acts.values())
         self._stopped = threading.Event()
         self._threads = [threading.Thread(target=self._run, args=(number,)) for number in range(clients)]
@@ -206,7 +217,7 @@ class HttpLoad:
 
     def _boot(self, rng: random.Random, count: int) -> None:
         flavor = rng.choice(self._flavors)
-        server = {"name": "vm", "imageRef": IMAGE, "flavorRef": flavor, "networks": "auto"}
+        server = {"name": "vm", "imageRef": IMAGE, "flavorRef": flavor, "networks": self._networks_of(rng, count)}
         body: dict[str, Any] = {"server": server}
         if count > 1:
             server |= {"min_count": count, "max_count": count, "return_reservation_id": True}
@@ -220,6 +231,27 @@ class HttpLoad:
             self._count("batch")
             _, found = self._call("GET", f"/servers?all_tenants=1&reservation_id={answer['reservation_id']}", None)
             self.promised.made.update(each["id"] for each in (found or {}).get("servers", ()))
+
+    def _networks_of(self, rng: random.Random, count: int) -> Any:
+        """Return the networks of a request for new servers: none, a network, or also a port of the user."""
+        chance = rng.random()
+        if self._networks is None:
+            return "auto"
+        if chance < 0.2:
+            return "none"
+        ports = [{"port": rng.choice(self._networks.ports)}] if chance > 0.6 and count == 1 else []
+        return [{"uuid": rng.choice(self._networks.ids)}, *ports]
+
+    def _attach(self, rng: random.Random, uuid: str) -> None:
+        assert self._networks is not None
+        of_user = {"port_id": rng.choice(self._networks.ports)}
+        wanted = rng.choice([{"net_id": rng.choice(self._networks.ids)}, of_user])
+        self._take("attach", "POST", f"/servers/{uuid}/os-interface", {"interfaceAttachment": wanted})
+
+    def _detach(self, rng: random.Random, uuid: str) -> None:
+        _, body = self._call("GET", f"/servers/{uuid}/os-interface", None)
+        if attached := [each["port_id"] for each in (body or {}).get("interfaceAttachments", ())]:
+            self._take("detach", "DELETE", f"/servers/{uuid}/os-interface/{rng.choice(attached)}")
 
     def _delete(self, uuid: str, *, for_good: bool) -> bool:
         """Delete a server. Returns whether the API accepted a permanent delete."""
@@ -253,3 +285,4 @@ _ACTS: Mapping[Act, int] = {
     HttpLoad._any: 1200,
 }
 _IMAGE_ACTS: Mapping[Act, int] = {HttpLoad._unshelve: 160, HttpLoad._cache: 12}
+_NETWORK_ACTS: Mapping[Act, int] = {HttpLoad._attach: 200, HttpLoad._detach: 160}

@@ -2,6 +2,8 @@
 """Checks of a cloud at rest: servers, their cached interfaces, their guests and the ports at the network service."""
 
 from collections import Counter
+from collections.abc import Set as AbstractSet
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
@@ -9,6 +11,7 @@ import sqlalchemy as sa
 from kilonova.compute.virt.fake.guests import GuestFile
 from kilonova.db import host_devices, instance_networks
 from kilonova.db.core import tables as t
+from kilonova.db.database import Database
 from kilonova.model.instance import VmState
 from support.cell import Cell
 from support.fake_neutron import FakeNeutron
@@ -18,12 +21,37 @@ from support.network_agents import EGRESS, taken
 _WITH_GUEST = {VmState.ACTIVE, VmState.PAUSED, VmState.STOPPED, VmState.SUSPENDED, VmState.RESIZED}
 
 
+#: Name of the ports that are not made for a server.
+OF_USER = "of the user"
+
+
 def check_networks(cell: Cell) -> None:
-    """Assert that no port is left or lost: each belongs to a server with this interface, bound to the server's host."""
+    """Check the ports of a cloud with a network service, as :func:`check_ports` does."""
     neutron = cell.neutron
-    if neutron is None:
-        return
-    with cell.database.read() as connection:
+    if neutron is not None:
+        twice = getattr(neutron, "twice", False)
+        unsure = frozenset(neutron.store["ports"]) if twice else frozenset()
+        check_ports(cell.database, neutron, cell.folder / "hypervisors", unsure=unsure)
+        networks = [port["network_id"] for port in neutron.store.where("ports", name=OF_USER)]
+        wanted = [network["id"] for network in neutron.store.where("networks", name="other")]
+        assert sorted(networks) == sorted(wanted), "a port of the user was deleted"
+
+
+def check_ports(
+    database: Database,
+    neutron: FakeNeutron,
+    hypervisors: Path,
+    *,
+    unsure: AbstractSet[str] = frozenset(),
+    refused: AbstractSet[str] = frozenset(),
+) -> None:
+    """Assert that no port is left or lost: each belongs to a server with this interface, bound to the server's host.
+
+    A released port of the user must have no trace of its server.
+    ``hypervisors``: folder of the simulated hosts. ``unsure``: ports that their server need not know. ``refused``:
+    ports whose bindings may be wrong, because a change was refused.
+    """
+    with database.read() as connection:
         columns = t.instances.c
         servers = sa.select(columns.uuid, columns.host, columns.vm_state).where(columns.deleted.is_(False))
         present = {row.uuid: (row.host, VmState(row.vm_state)) for row in connection.execute(servers)}
@@ -36,27 +64,31 @@ def check_networks(cell: Cell) -> None:
         interfaces = {vif.port_id for vif in infos.get(uuid, ())}
         ports = {port["id"]: port for port in neutron.ports_of(uuid)}
         assert interfaces <= ports.keys(), (uuid, vm_state)
-        assert interfaces == ports.keys() or getattr(neutron, "twice", False), (uuid, vm_state)
-        assert {port["binding:host_id"] for port in ports.values()} <= {host or ""}, (uuid, vm_state)
+        assert ports.keys() - interfaces <= unsure, (uuid, vm_state, ports.keys() - interfaces)
+        bound = {port["binding:host_id"] for port_id, port in ports.items() if port_id not in refused}
+        assert bound <= {host or ""}, (uuid, vm_state, host, bound)
         wanted = Counter[str]()
         for vif in infos.get(uuid, ()):
             wanted.update(
                 {provider: amounts[EGRESS] for provider, amounts in vif.resources.items() if EGRESS in amounts}
             )
-        given = taken(cell.database, uuid, EGRESS)
+        given = taken(database, uuid, EGRESS)
         assert {provider: amounts[EGRESS] for provider, amounts in given.items()} == wanted, (uuid, vm_state)
-        assert all(len(port["_bindings"]) <= 1 for port in neutron.store.where("ports", device_id=uuid))
+        stored = neutron.store.where("ports", device_id=uuid)
+        assert all(len(port["_bindings"]) <= 1 or port["id"] in refused for port in stored), (uuid, stored)
         if host is not None and vm_state in _WITH_GUEST:
-            guest = GuestFile(host, cell.folder / "hypervisors" / f"{host}.json").guest(uuid)
+            guest = GuestFile(host, hypervisors / f"{host}.json").guest(uuid)
             assert guest is not None
-            assert set(guest.ports) == interfaces, (uuid, vm_state)
-    _check_devices(cell)
-    _check_of_user(neutron)
+            assert set(guest.ports) == interfaces, (uuid, vm_state, guest.ports, interfaces)
+    _check_devices(database)
+    for port in neutron.store.where("ports", name=OF_USER):
+        if not port["device_id"] and port["id"] not in refused:
+            assert (port["device_owner"], port["binding:host_id"], port["binding:profile"]) == ("", "", {}), port
 
 
-def _check_devices(cell: Cell) -> None:
+def _check_devices(database: Database) -> None:
     """Assert that servers hold PCI devices for their own ports only, each of them once, and as many as are counted."""
-    with cell.database.read() as connection:
+    with database.read() as connection:
         takings, hosts = host_devices.shares(connection), host_devices.list_all(connection)
         infos = instance_networks.infos_of(connection, [each.instance_uuid for each in takings])
     counted, addresses = Counter[tuple[str, int]](), Counter[tuple[str, str]]()
@@ -68,16 +100,6 @@ def _check_devices(cell: Cell) -> None:
     used = {(node, pool.number): pool.used for node, found in hosts.items() for pool in found.pools if pool.used}
     assert used == dict(counted)
     assert set(addresses.values()) <= {1}
-
-
-def _check_of_user(neutron: FakeNeutron) -> None:
-    """Assert that each network "other" has its port of the user, and that a released one has no trace of its server."""
-    of_user = neutron.store.where("ports", name="of the user")
-    wanted = {network["id"] for network in neutron.store.where("networks", name="other")}
-    assert sorted(port["network_id"] for port in of_user) == sorted(wanted), "a port of the user was deleted"
-    for port in of_user:
-        if not port["device_id"]:
-            assert (port["device_owner"], port["binding:host_id"], port["binding:profile"]) == ("", "", {})
 
 
 def shown_networks(cell: Cell, uuid: str) -> list[Any]:
