@@ -9,6 +9,7 @@ import orjson
 
 from kilonova.api.operator.job_kinds import KINDS
 from kilonova.claims.present_cloud import PresentCloud
+from kilonova.cli.wiring.changed_rules import ChangedRules
 from kilonova.conductor.jobs.job_context import JobContext
 from kilonova.db import jobs
 from kilonova.scheduler.devices.pci_request import Alias
@@ -28,7 +29,9 @@ def result_of_job(
     assert answer.status == 202, answer.body
     process = control.process
     (claimed,) = process.database.write(lambda tx: jobs.claim(tx, "me", 1))
-    cloud = PresentCloud(process.database, process.core.rules.engine, aliases or {})
+    cloud = PresentCloud(
+        process.database, process.core.rules.engine, aliases or {}, ChangedRules(process.settings).rebuild
+    )
     found: dict[str, Any] = orjson.loads(orjson.dumps(KINDS[kind].run(JobContext(cloud, report), claimed.prepared)))
     return found
 

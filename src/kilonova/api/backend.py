@@ -23,6 +23,7 @@ from kilonova.network.client import NetworkClient
 from kilonova.notifications.publisher import Publisher
 from kilonova.records import dataclass
 from kilonova.scheduler.engine.engine import Engine
+from kilonova.scheduler.engine.rule_change import RebuildRules, cannot_rebuild
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +34,7 @@ class Backend:
     ``network``: client of the network service; None if none is configured.
     ``replica``: the read replica that serves lists; None if none is to.
     ``feed``: the change feed of this process; None in a process without one.
+    ``rebuild_rules``: returns the scheduler's rules after a change.
     ``wake_jobs``: makes the queue of jobs look for new and cancelled jobs now.
     ``usage_history``: the last answers about the usage of hosts.
     ``driver_name``: name of the external scheduler driver that is used instead of ``engine``, or None.
@@ -58,3 +60,4 @@ class Backend:
     feed: ChangeFeed | None = None
     wake_jobs: Callable[[], None] = lambda: None
     usage_history: UsageHistory = field(default_factory=UsageHistory)
+    rebuild_rules: RebuildRules = cannot_rebuild

@@ -10,6 +10,7 @@ from kilonova.model.server_group import GroupView
 from kilonova.records import dataclass
 from kilonova.scheduler.devices.pci_request import Alias
 from kilonova.scheduler.engine.engine import Engine
+from kilonova.scheduler.engine.rule_change import RebuildRules, cannot_rebuild
 from kilonova.scheduler.host_table import HostTable
 
 
@@ -33,11 +34,15 @@ class CloudState:
 
 @dataclass(frozen=True, slots=True)
 class PresentCloud:
-    """The cloud of a database, with the rules and PCI aliases of a configuration."""
+    """The cloud of a database, with the rules and PCI aliases of a configuration.
+
+    ``rebuild_rules``: returns these rules after a change.
+    """
 
     database: Database
     engine: Engine
     aliases: Mapping[str, Alias] = field(default_factory=dict)
+    rebuild_rules: RebuildRules = cannot_rebuild
 
     def state(self) -> CloudState:
         """Load the present state from one snapshot of the database. Raises: Unavailable."""

@@ -41,6 +41,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "forecast": "kilonova.cli.commands.forecast:forecast",
         "plan": "kilonova.cli.commands.plan:app",
         "maintenance": "kilonova.cli.commands.maintenance:app",
+        "diff": "kilonova.cli.commands.diff:diff",
         "jobs": "kilonova.cli.commands.jobs:app",
         "audit": "kilonova.cli.commands.audit:app",
     },

@@ -12,6 +12,8 @@ from oslo_config import cfg
 
 from kilonova.config.option import Option
 from kilonova.config.section import value_in
+from kilonova.errors import NotFound
+from kilonova.records import replace
 from kilonova.scheduler.devices.pci_request import read_aliases
 from kilonova.scheduler.settings import SchedulerConfig, weight_setting
 
@@ -19,6 +21,10 @@ LOG = logging.getLogger(__name__)
 
 #: Fields that :class:`~kilonova.config.compute.ComputeSettings` has, too; their options are declared there.
 _SHARED = ("service_down_time", "default_availability_zone")
+#: Options whose values name code.
+_NAMING_CODE = frozenset(
+    {"available_filters", "weight_classes", "driver", "request_filters", "plugin_path", "nova_import_compat"}
+)
 _IN_SCHEDULER = Option(group="scheduler")
 #: Field → its option. The options of other fields are in [filter_scheduler], without minimum and maximum.
 _OPTIONS: Mapping[str, Option] = {
@@ -74,6 +80,37 @@ def read_scheduler(conf: Any) -> SchedulerConfig:
             LOG.warning("[%s] %s: ignored values that are not name=ratio: %s", group, option.name, ", ".join(bad))
     read_aliases(values["pci_alias"])  # an invalid alias must fail the start, not the first server that uses it
     return SchedulerConfig(**values)
+
+
+def with_option(config: SchedulerConfig, name: str, text: str) -> SchedulerConfig:
+    """Return the settings with another value of one option. ``text``: the value as in a configuration file.
+
+    ``name``: as in :class:`SchedulerConfig`, or ``group.option``. Raises: NotFound for an unknown option; ValueError
+    or ConfigurationError for a value that it does not accept.
+    """
+    if name in _SHARED:
+        hint = get_type_hints(SchedulerConfig)[name]
+        return with_value(config, name, hint(text))
+    for field, group, option in scheduler_options():
+        if name in {field, f"{group}.{option.name}"}:
+            value = option.type(text)
+            is_list = isinstance(getattr(config, field), tuple)
+            given = (tuple(value) if isinstance(value, list) else (value,)) if is_list else value
+            changed = with_value(config, field, given)
+            read_aliases(changed.pci_alias)
+            return changed
+    raise NotFound(f"The scheduler has no option {name}.")
+
+
+def with_value(config: SchedulerConfig, field: str, value: object) -> SchedulerConfig:
+    """Return the settings with another value of one field."""
+    changed: dict[str, Any] = {field: value}
+    return replace(config, **changed)
+
+
+def names_code(name: str) -> bool:
+    """Tell whether an option of the scheduler names code: classes, modules or folders."""
+    return name.rpartition(".")[2] in _NAMING_CODE
 
 
 def scheduling_digest(config: SchedulerConfig) -> str:

@@ -89,6 +89,12 @@ def find(connection: Connection, seq: int) -> Checkpoint | None:
     return None if row is None else Checkpoint(row.id, row.seq)
 
 
+def oldest(connection: Connection) -> int | None:
+    """Return the commit of the oldest complete checkpoint, or None if there is no checkpoint."""
+    found: int | None = connection.execute(sa.select(sa.func.min(t.checkpoints.c.seq))).scalar()
+    return found
+
+
 def read(connection: Connection, checkpoint: Checkpoint) -> Iterator[Change]:
     """Yield the changes of a checkpoint in the order in which they were written."""
     table = t.checkpoint_parts.c

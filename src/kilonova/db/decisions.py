@@ -4,13 +4,16 @@
 import zlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
+import msgspec
+import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db.core import tables as t
 from kilonova.db.core.prepared import PreparedInsert
+from kilonova.db.core.statements import pieces
 from kilonova.db.core.transaction import Transaction
 from kilonova.deadline import heeding
 from kilonova.model.server_migration import MoveKind
@@ -150,6 +153,111 @@ def find(connection: Connection, name: str) -> tuple[StoredDecision, ...]:
         if request_id is not None:
             found = tuple(each for each in _find(connection, request_id) if each.body["chosen"] is None)
     return found if name in {each.request_id for each in found} else found[::-1]
+
+
+class DecisionPlace(NamedTuple):
+    """Where a stored decision is.
+
+    ``inputs_id``: id of its inputs, which the servers of a request share; None: they were not stored.
+    """
+
+    id: int
+    seq: int
+    inputs_id: str | None
+
+
+def newest(connection: Connection, count: int, *, since: datetime | None = None) -> list[DecisionPlace]:
+    """Return the places of the newest ``count`` stored decisions, in the order in which they were decided.
+
+    ``since``: leave out older decisions.
+    """
+    table = t.decisions.c
+    statement = sa.select(table.id, table.seq, table.circumstances_id).order_by(table.id.desc()).limit(count)
+    if since is not None:
+        statement = statement.where(table.created_at >= since)
+    found = [DecisionPlace(*row) for row in heeding(connection.execute(statement))]
+    return sorted(found, key=lambda place: (place.seq, place.id))
+
+
+class _RankedPlace(msgspec.Struct, frozen=True, array_like=True):
+    """The names of a ranked host; the decoder skips its score and weights."""
+
+    host: str
+    node: str
+
+
+class _ShownBody(msgspec.Struct, frozen=True):
+    """The parts of a stored decision that comparisons of many decisions read."""
+
+    chosen: str | None
+    ranked: tuple[_RankedPlace, ...]
+    move: str | None = None
+
+
+_SHOWN_BODY = msgspec.json.Decoder(_ShownBody)
+
+
+class PackedDecision(NamedTuple):
+    """A stored decision whose larger parts are not unpacked, for readers of many decisions.
+
+    ``chosen``: service host and node; None: no host. ``text``: see :attr:`body`. ``packed``: see :attr:`removed_by`.
+    ``names``: as in :class:`StoredDecision`; decisions on the same hosts share it.
+    """
+
+    request_id: str
+    instance_uuid: str
+    created_at: datetime
+    seq: int
+    server_index: int
+    chosen: tuple[str, str] | None
+    move: str | None
+    text: str
+    packed: bytes
+    names: bytes
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The body of the decision, as in :class:`StoredDecision`."""
+        body: dict[str, Any] = orjson.loads(self.text)
+        return body
+
+    @property
+    def removed_by(self) -> bytes:
+        """For each host the index of the rule that rejected it first, or ``SURVIVED``."""
+        return zlib.decompress(self.packed)
+
+
+def read_many(connection: Connection, ids: Sequence[int], names: dict[str, bytes]) -> dict[int, PackedDecision]:
+    """Return decisions with inputs by id. ``names``: digest → host names that were read already; it is added to."""
+    table = t.decisions.c
+    shown = table.request_id, table.instance_uuid, table.created_at, table.seq, table.server_index
+    statement = sa.select(table.id, *shown, sa.cast(table.body, sa.Text).label("text"), table.removed_by, table.roster)
+    found: dict[int, PackedDecision] = {}
+    for some in pieces(ids):
+        for number, *values, text, packed, digest in connection.execute(statement.where(table.id.in_(some))):
+            if digest not in names:
+                roster = sa.select(t.rosters.c.names).where(t.rosters.c.digest == digest)
+                names[digest] = zlib.decompress(connection.execute(roster).scalar_one())
+            body = _SHOWN_BODY.decode(text)
+            place = None if body.chosen is None else (body.chosen, _node_of(body))
+            told: Any = (*values, place, body.move, text, packed, names[digest])
+            found[number] = PackedDecision(*told)
+    return found
+
+
+def _node_of(body: _ShownBody) -> str:
+    """Return the node of the chosen host: that of its best-ranked row."""
+    return next((each.node for each in body.ranked if each.host == body.chosen), "")
+
+
+def inputs_of(connection: Connection, uuids: Sequence[str]) -> dict[str, bytes]:
+    """Return the stored inputs by id."""
+    table = t.circumstances.c
+    found: dict[str, bytes] = {}
+    for some in pieces(uuids):
+        rows = connection.execute(sa.select(table.uuid, table.body).where(table.uuid.in_(some)))
+        found.update((row.uuid, row.body) for row in rows)
+    return found
 
 
 def _find(connection: Connection, name: str) -> tuple[StoredDecision, ...]:

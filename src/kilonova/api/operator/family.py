@@ -14,6 +14,7 @@ from kilonova.api.operator import (
     capacity,
     changes,
     decisions,
+    diff_job,
     drain,
     explain,
     health,
@@ -59,7 +60,7 @@ RESOURCES = (
     workflows,
 )
 RULES = (
-    *(each for resource in (*RESOURCES, rebalance_job) for each in resource.RULES),
+    *(each for resource in (*RESOURCES, diff_job, rebalance_job) for each in resource.RULES),
     rule("kilonova:openapi:show", ANYONE, "Show the OpenAPI document", ("GET", "/operator/v1/openapi.json")),
 )
 

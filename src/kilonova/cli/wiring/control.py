@@ -26,6 +26,7 @@ from kilonova.claims.claimer import Claimer
 from kilonova.claims.rest_of_plan import PresentPlans
 from kilonova.cli.wiring.agent_settings import image_cache_of, power_reporting_of
 from kilonova.cli.wiring.apis import application_of, policy_of
+from kilonova.cli.wiring.changed_rules import ChangedRules
 from kilonova.cli.wiring.core import Core, Parts, start_core
 from kilonova.cli.wiring.database_lock import lock_database, warn_if_exposed
 from kilonova.cli.wiring.driver_host import is_simulated
@@ -310,6 +311,7 @@ def _backend(
         replica=_replica(settings.database, core.replica),
         feed=feed,
         wake_jobs=queue.wake,
+        rebuild_rules=ChangedRules(settings).rebuild,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from kilonova.api.operator.job_kinds import KINDS
 from kilonova.claims.present_cloud import PresentCloud
+from kilonova.cli.wiring.changed_rules import ChangedRules
 from kilonova.cli.wiring.rules import load_rules
 from kilonova.conductor.jobs.job_context import JobContext
 from kilonova.conductor.jobs.job_process import JobChannel, compute
@@ -43,6 +44,7 @@ def run_job(channel: JobChannel, files: Sequence[str], name: str, parameters: An
             Database(settings.database.connection, response_timeout_s=settings.database.response_timeout_s),
             load_rules(settings).engine,
             read_aliases(settings.scheduler.pci_alias),
+            ChangedRules(settings).rebuild,
         )
         kind = KINDS.get(name)
     except KilonovaError as error:

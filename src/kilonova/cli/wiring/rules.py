@@ -76,13 +76,13 @@ def build_engine(config: SchedulerConfig, *, options: Options = lambda _: {}, na
     found by name; by default those in ``plugin_path``.
     """
     named = named or PlugIns(config.plugin_path)
-    available = _load("available_filters", config.available_filters, plug_ins.FILTERS, named)
-    weighers = _load("weight_classes", config.weight_classes, plug_ins.WEIGHERS, named)
+    available = classes_of("available_filters", config.available_filters, plug_ins.FILTERS, named)
+    weighers = classes_of("weight_classes", config.weight_classes, plug_ins.WEIGHERS, named)
     named.require_no_clash(plug_ins.FILTERS, {**FILTERS, **available})
     named.require_no_clash(plug_ins.WEIGHERS, {**WEIGHERS, **weighers})
     return Engine(
         request_filters=(*configured_request_filters(config), *_request_filters(config, named, options)),
-        filters=tuple(_filter(cls, config, options) for cls in _enabled(config.enabled_filters, available, named)),
+        filters=tuple(filter_of(cls, config, options) for cls in _enabled(config.enabled_filters, available, named)),
         weighers=tuple(_weigher(cls, config, options) for cls in weighers.values()),
         host_subset_size=config.host_subset_size,
         shuffle=config.shuffle_best_same_weighed_hosts,
@@ -90,7 +90,7 @@ def build_engine(config: SchedulerConfig, *, options: Options = lambda _: {}, na
     )
 
 
-def _load(option: str, paths: Iterable[str], kind: plug_ins.Kind, named: PlugIns) -> dict[str, type[Any]]:
+def classes_of(option: str, paths: Iterable[str], kind: plug_ins.Kind, named: PlugIns) -> dict[str, type[Any]]:
     """Return class name → class for all classes that ``paths`` (dotted paths or names) stand for.
 
     Raises: ConfigurationError.
@@ -171,7 +171,7 @@ def _enabled(names: Iterable[str], available: Mapping[str, type[Any]], named: Pl
     raise ConfigurationError(" ".join([f"enabled_filters has unavailable filters: {', '.join(unknown)}.", *hints]))
 
 
-def _filter(cls: type[Any], config: SchedulerConfig, options: Options) -> Filter:
+def filter_of(cls: type[Any], config: SchedulerConfig, options: Options) -> Filter:
     rule: Any = cls.configured(config) if hasattr(cls, "configured") else _made(cls, options)
     if not hasattr(rule, "passes"):
         return HostFilterAdapter(cls.__name__, rule)
@@ -193,7 +193,7 @@ def _weigher(cls: type[Any], config: SchedulerConfig, options: Options) -> Weigh
 
 
 def _request_filters(config: SchedulerConfig, named: PlugIns, options: Options) -> list[RequestFilter]:
-    classes = _load("request_filters", config.request_filters, plug_ins.REQUEST_FILTERS, named)
+    classes = classes_of("request_filters", config.request_filters, plug_ins.REQUEST_FILTERS, named)
     return [PlugInRequestFilter(cls.__name__, _made(cls, options)) for cls in classes.values()]
 
 

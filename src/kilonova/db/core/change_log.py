@@ -105,6 +105,16 @@ def between(connection: Connection, after: int, until: int | None = None) -> tup
     return commits if len(commits) == until - after else None
 
 
+def some_after(connection: Connection, seq: int, most: int) -> tuple[Commit, ...]:
+    """Return the next commits after ``seq`` in order, at most ``most``. If some are missing, the others are returned.
+
+    Raises: FromNewerRelease.
+    """
+    log = t.change_log.c
+    statement = sa.select(log.seq, log.body).where(log.seq > seq).order_by(log.seq).limit(most)
+    return tuple(decode_commit(number, body) for number, body in connection.execute(statement))
+
+
 def decode_commit(seq: int, body: bytes) -> Commit:
     """Decode a row of the change log. Raises: FromNewerRelease."""
     return Commit(seq, *changes.decode(body, f"Commit {seq} of the change log"))
