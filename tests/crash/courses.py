@@ -114,7 +114,7 @@ def _disturbed(kind: str, first: str) -> Iterator[Course]:
             continue
         left = {Interrupt.EVACUATE} if kind in _LEFT else set()
         for why in sorted({*DELETES, *left, *workflow.overtaken_by, *step.interrupts}):
-            if why is Interrupt.SOFT_DELETE and kind in _NOT_SOFT_DELETED:
+            if why is Interrupt.SOFT_DELETE and (kind in _NOT_SOFT_DELETED or (kind, step.name) == _MAKES_ANEW):
                 continue
             if why is Interrupt.OTHER_ACTION and not _HARD_REBOOT.tasks.issuperset(workflow.transition.shown):
                 continue
@@ -156,7 +156,7 @@ _REACHED_FROM = {
     ("hard-reboot", "act-hard"): "gone",
     ("attach-interface", "claim"): "guaranteed",
 }
-#: A failure of this step leaves the server without a guest, so no rollback restores it.
+#: A failure of this step leaves the server without a guest, so no rollback restores it, and no soft delete stops it.
 _MAKES_ANEW = ("hard-reboot", "act-hard")
 _DESTROYING = {"delete", "shelve-offload"}
 #: Workflows without an interrupt: batches have no server of their own, and a delete is not deleted again.
