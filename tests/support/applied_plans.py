@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Drains that a cell applies, on the thread of the test."""
 
+from collections.abc import Callable
 from itertools import count
 from typing import Any
 
@@ -51,16 +52,17 @@ def become(cell: Cell, plan: str, state: PlanState) -> None:
     cell.database.write(lambda tx: plans.change_state(tx, plan, state))
 
 
-def runner_of(cell: Cell) -> PlanRunner:
-    """Return a runner of the cell's plans whose pauses pass at once."""
+def runner_of(cell: Cell, *, may_act: Callable[[], bool] | None = None, **options: Any) -> PlanRunner:
+    """Return a runner of the cell's plans whose pauses pass at once. ``options``: of :class:`PlanRunner`."""
     passing = count()
     return PlanRunner(
         cell.database,
         cell.conductor.owner,
         cell.conductor.operations.planned_moves,
         PresentPlans(cell.database, cell.mirror, _ENGINE),
-        lambda: cell.conductor.runner.may_act,
+        may_act or (lambda: cell.conductor.runner.may_act),
         clock=lambda: next(passing) * 1000.0,
+        **options,
     )
 
 

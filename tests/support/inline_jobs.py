@@ -39,10 +39,15 @@ def result_of_job(
 def stored_job(control: Control, kind: str, parameters: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Queue a job, compute it, and store its result; return the job's uuid and its result."""
     job = control.operator.post("/jobs", {"kind": kind, "parameters": parameters}).body["job"]["id"]
+    assert compute_next(control) == job
+    return job, control.operator.get(f"/jobs/{job}").body["job"]["result"]
+
+
+def compute_next(control: Control) -> str:
+    """Compute the oldest queued job, and store its result; return the job's uuid."""
     process = control.process
     (claimed,) = process.database.write(lambda tx: jobs.claim(tx, "me", 1))
-    assert claimed.uuid == job
     cloud = PresentCloud(process.database, process.core.rules.engine)
-    packed = orjson.dumps(KINDS[kind].run(JobContext(cloud, lambda _done, _text: None), claimed.prepared))
+    packed = orjson.dumps(KINDS[claimed.kind].run(JobContext(cloud, lambda _done, _text: None), claimed.prepared))
     assert process.database.write(lambda tx: jobs.finish(tx, "me", claimed, zlib.compress(packed)))
-    return job, orjson.loads(packed)
+    return claimed.uuid

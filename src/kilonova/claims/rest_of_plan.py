@@ -17,7 +17,7 @@ from kilonova.model.saved_plan import PlanKind
 from kilonova.planning.checked_waves import checked
 from kilonova.planning.cloud import Cloud
 from kilonova.planning.plan import Plan, PlannedMove
-from kilonova.planning.planned_server import KINDS
+from kilonova.planning.planned_server import HAS_TASK, KINDS
 from kilonova.records import dataclass
 from kilonova.scheduler.devices.pci_request import Alias
 from kilonova.scheduler.engine.engine import Engine
@@ -110,6 +110,11 @@ class PresentPlans:
 
     def _snapshot(self, on_hosts: Collection[str] | None) -> CloudSnapshot:
         return cloud_snapshot(self._database, self._mirror, self._engine, on_hosts=on_hosts, aliases=self._aliases)
+
+
+def has_busy_servers(stays: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether a server stays only because it has a task at the moment."""
+    return any(HAS_TASK in stay["reason"] for stay in stays)
 
 
 def _matched(

@@ -72,6 +72,27 @@ def evacuations_of(servers: Sequence[PlacedRow]) -> tuple[list[NewMove], list[Ma
     return moves, stays
 
 
+def moves_of_result(result: Mapping[str, Any], first_wave: int = 0) -> list[NewMove]:
+    """Return the moves in the result of a job that plans moves. ``first_wave``: number of the first wave."""
+    return [
+        NewMove(
+            wave=first_wave + move["wave"],
+            server_uuid=move["server"],
+            server_name=move["name"],
+            kind=MoveKind.LIVE_MIGRATE if move["live"] else MoveKind.COLD_MIGRATE,
+            source_host=move["from"],
+            dest_host=move["to"],
+            gib=move["gib"],
+        )
+        for move in result["moves"]
+    ]
+
+
+def stays_of_result(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the servers that stay, from the result of a job that plans moves."""
+    return [{name: stay[name] for name in ("server", "name", "host", "reason")} for stay in result["stays"]]
+
+
 def drain_parameters(asked: DrainRequest) -> Mapping[str, Any]:
     """Return the request of a drain as JSON."""
     limits = asked.limits

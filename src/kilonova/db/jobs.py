@@ -124,6 +124,14 @@ def result_of(connection: Connection, uuid: str) -> bytes | None:
     return found
 
 
+def prepared_of(connection: Connection, uuid: str) -> Any:
+    """Return the parameters of a job's function. Raises: NotFound."""
+    row = connection.execute(sa.select(_J.prepared).where(_J.uuid == uuid)).first()
+    if row is None:
+        raise NotFound(f"Job {uuid} could not be found.")
+    return row.prepared
+
+
 def list_page(
     connection: Connection,
     *,

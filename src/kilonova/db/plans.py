@@ -237,7 +237,20 @@ def replan(
     plan = require(tx, uuid, owner, {PlanState.RUNNING})
     plan_moves.remove_planned(tx, uuid)
     plan_moves.add(tx, uuid, moves)
-    values = {"stays": list(stays), "seq": seq, "replans": plan.replans + 1, "message": message[:_LONGEST_MESSAGE]}
+    values = {
+        "stays": list(stays),
+        "seq": seq,
+        "replans": plan.replans + 1,
+        "message": message[:_LONGEST_MESSAGE],
+        "job_uuid": None,
+    }
+    tx.execute(sa.update(t.plans).where(_P.uuid == uuid).values(values))
+
+
+def await_job(tx: Transaction, uuid: str, owner: str, job_uuid: str, message: str) -> None:
+    """Store which job computes the rest of a running plan again. Raises: PlanLostError."""
+    require(tx, uuid, owner, {PlanState.RUNNING})
+    values = {"job_uuid": job_uuid, "message": message[:_LONGEST_MESSAGE]}
     tx.execute(sa.update(t.plans).where(_P.uuid == uuid).values(values))
 
 

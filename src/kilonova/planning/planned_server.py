@@ -18,6 +18,8 @@ from kilonova.scheduler.engine.provider_trees import Allocations
 from kilonova.scheduler.guests import GuestKind
 
 NO_DEVICES = DeviceNeeds()
+#: Beginning of the reason why a server that is busy cannot be moved; the server may be movable a moment later.
+HAS_TASK = "the server has the task"
 #: Hints of requests that name no servers and so never tie two servers together.
 _NAMELESS_HINTS = frozenset({"group", "query", "cidr", "build_near_host_ip"})
 
@@ -93,7 +95,7 @@ def _hindrance(
 ) -> str | None:
     transition = TRANSITIONS[kind.value]
     if task_state not in transition.tasks:
-        return f"the server has the task {task_state}"
+        return f"{HAS_TASK} {task_state}"
     if vm_state not in transition.states:
         return f"a server with the state {vm_state} cannot be moved in this way"
     if transition.launched and not launched:

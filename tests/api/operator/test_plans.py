@@ -62,7 +62,7 @@ def test_the_result_of_a_job_is_saved(control: Control) -> None:
     plan = saved(control, job=uuid)
     assert [move["server"] for move in plan["moves"]] == [move["server"] for move in result["moves"]]
     assert (plan["kind"], plan["seq"], plan["waves"]) == ("rebalance", result["seq"], result["waves"])
-    assert plan["request"] == {"objective": "spread"}
+    assert plan["request"] == {"objective": "spread", "aggregate_id": None}
 
 
 def test_plans_are_listed_in_pages_and_deleted(control: Control) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from support.control import Control, NewControl
+from support.inline_jobs import compute_next, stored_job
 from support.plans_over_http import host_of
 from support.waiting import wait_until
 
@@ -126,3 +127,52 @@ def test_a_paused_plan_begins_no_move_until_it_is_resumed(control: Control) -> N
     assert shown(control, plan)["progress"] == before["progress"]
     act(control, plan, "resume")
     assert ended(control, plan)["progress"]["done"] == 4
+
+
+def rebalanced(control: Control, **parameters: Any) -> str:
+    job, _ = stored_job(control, "rebalance", {"objective": "spread", **parameters})
+    return str(control.operator.post("/plans", {"job": job}).body["plan"]["id"])
+
+
+def test_a_rebalancing_is_applied(control: Control) -> None:
+    servers = [boot(control, "node1") for _ in range(4)]
+    plan = rebalanced(control)
+    act(control, plan, "apply")
+    assert ended(control, plan)["state"] == "done"
+    assert len({host_of(control, server) for server in servers}) == 3
+
+
+def test_the_rest_of_a_rebalancing_is_planned_again_by_a_job_within_its_bounds(control: Control) -> None:
+    for _ in range(4):
+        boot(control, "node1")
+    plan = rebalanced(control, moves=3, how="live")
+    assert {move["to"] for move in shown(control, plan)["moves"]} == {"node2", "node3"}
+    service = control.admin.get("/os-services?host=node3").body["services"][0]["id"]
+    assert control.admin.put(f"/os-services/{service}", {"status": "disabled"}).status == 200
+    act(control, plan, "apply")
+    wait_until(lambda: "being planned again" in shown(control, plan)["message"], lambda: str(shown(control, plan)))
+    (job,) = control.operator.get("/jobs?state=queued&kind=rebalance").body["jobs"]
+    assert job["parameters"] == {"objective": "spread", "moves": 3, "how": "live"}
+    assert compute_next(control) == job["id"]
+    found = ended(control, plan)
+    assert (found["state"], found["replans"]) == ("done", 1), found
+    assert {move["to"] for move in found["moves"]} == {"node2"}
+    control.check()
+
+
+def test_without_a_job_the_valid_moves_are_kept(control: Control) -> None:
+    first = boot(control, "node1")
+    for _ in range(3):
+        boot(control, "node1")
+    plan = rebalanced(control, how="live")
+    for server in {move["server"] for move in shown(control, plan)["moves"]}:
+        first = server
+    assert control.admin.post(f"/servers/{first}/action", {"lock": None}).status == 202
+    act(control, plan, "apply")
+    wait_until(lambda: "being planned again" in shown(control, plan)["message"], lambda: str(shown(control, plan)))
+    (job,) = control.operator.get("/jobs?state=queued").body["jobs"]
+    assert control.operator.delete(f"/jobs/{job['id']}").status == 202
+    found = ended(control, plan)
+    assert (found["state"], found["replans"]) == ("done", 1), found
+    assert first not in {move["server"] for move in found["moves"]}
+    assert found["progress"]["done"] == len(found["moves"])

@@ -20,7 +20,14 @@ from kilonova.api.operator.schemas.parameters import NO_QUERY
 from kilonova.api.policy import ADMIN, rule
 from kilonova.api.typed_body import read_typed
 from kilonova.api.validation import invalid_field, invalid_parameter
-from kilonova.claims.stored_plans import drain_parameters, evacuations_of, moves_of, stays_of
+from kilonova.claims.stored_plans import (
+    drain_parameters,
+    evacuations_of,
+    moves_of,
+    moves_of_result,
+    stays_of,
+    stays_of_result,
+)
 from kilonova.db import jobs, mirror_source, placed_servers, plan_moves, plans, services
 from kilonova.db.plan_moves import NO_MOVES, NewMove
 from kilonova.db.plans import NewPlan
@@ -28,7 +35,6 @@ from kilonova.errors import NotFound
 from kilonova.identifiers import new_uuid
 from kilonova.model.job import JobState
 from kilonova.model.saved_plan import PlanKind, PlanState
-from kilonova.model.server_migration import MoveKind
 
 _ALL, _ONE = "/operator/v1/plans", "/operator/v1/plans/{uuid}"
 RULES = (
@@ -91,25 +97,14 @@ def _result_of_job(ctx: Context, uuid: str) -> tuple[NewPlan, Sequence[NewMove]]
     with ctx.read() as connection:
         try:
             job, packed = jobs.get(connection, uuid), jobs.result_of(connection, uuid)
+            prepared = jobs.prepared_of(connection, uuid)
         except NotFound as error:
             raise invalid_field("job", error.message) from None
     if job.kind != PlanKind.REBALANCE.value or job.state is not JobState.DONE or packed is None:
         raise invalid_field("job", f"Job {uuid} is no job of the kind rebalance with a result.")
     result = orjson.loads(zlib.decompress(packed))
-    moves = [
-        NewMove(
-            wave=move["wave"],
-            server_uuid=move["server"],
-            server_name=move["name"],
-            kind=MoveKind.LIVE_MIGRATE if move["live"] else MoveKind.COLD_MIGRATE,
-            source_host=move["from"],
-            dest_host=move["to"],
-            gib=move["gib"],
-        )
-        for move in result["moves"]
-    ]
-    stays = [{name: stay[name] for name in ("server", "name", "host", "reason")} for stay in result["stays"]]
-    return _new(ctx, PlanKind.REBALANCE, job.parameters, stays, result["seq"]), moves
+    plan = _new(ctx, PlanKind.REBALANCE, prepared, stays_of_result(result), result["seq"])
+    return plan, moves_of_result(result)
 
 
 def _new(ctx: Context, kind: PlanKind, request: Any, stays: Sequence[Any], seq: int) -> NewPlan:

@@ -23,7 +23,6 @@ from kilonova.change_feed.feed import ChangeFeed
 from kilonova.claims.capacity_counts import CapacityCounts
 from kilonova.claims.checkpointer import Checkpointer
 from kilonova.claims.claimer import Claimer
-from kilonova.claims.rest_of_plan import PresentPlans
 from kilonova.cli.wiring.agent_settings import image_cache_of, power_reporting_of
 from kilonova.cli.wiring.apis import application_of, policy_of
 from kilonova.cli.wiring.changed_rules import ChangedRules
@@ -36,6 +35,7 @@ from kilonova.cli.wiring.job_process import command_of
 from kilonova.cli.wiring.metadata_socket import metadata_parts
 from kilonova.cli.wiring.metrics_listener import serve_metrics
 from kilonova.cli.wiring.network import network_client
+from kilonova.cli.wiring.plans import plan_runner
 from kilonova.cli.wiring.quota_drivers import limit_source
 from kilonova.cli.wiring.rules import load_rules
 from kilonova.cli.wiring.service_group import host_states
@@ -47,7 +47,6 @@ from kilonova.conductor.jobs.job_queue import JobLimits, JobQueue
 from kilonova.conductor.periodic import Ages, Timetable
 from kilonova.conductor.periodic.purger import Purger
 from kilonova.conductor.periodic.stray_port_counts import StrayPortCounts
-from kilonova.conductor.plans.plan_runner import PlanRunner
 from kilonova.conductor.service import Conductor
 from kilonova.config.database import DatabaseSettings
 from kilonova.config.periodic_tasks import PeriodicTaskSettings
@@ -168,7 +167,7 @@ def _start(settings: Settings, policy: Policy, given: Parts) -> ControlProcess:
         parts.start(core.upkeep)
         _start_periodic_tasks(settings, core, parts, _image_folders(settings) if given.serves_hosts else [])
         _serve_metadata(settings, core, parts, given)
-        _start_plans(settings, core, parts)
+        parts.start(plan_runner(settings, core))
         queue, feed = _start_jobs(settings, core, parts), _change_feed(settings, core.database)
         parts.start(feed)
         backend = _backend(settings, policy, core, scenario, parts.tasks, given.network, queue, feed)
@@ -229,22 +228,6 @@ def _start_periodic_tasks(settings: Settings, core: Core, parts: ProcessParts, i
     parts.start(power)
     parts.start(image_cache_of(image_folders, settings.image_cache))
     parts.start(ReportTimer(bus, agents, compute.running_deleted_instance_poll_interval_s))
-
-
-def _start_plans(settings: Settings, core: Core, parts: ProcessParts) -> None:
-    """Start applying plans of moves."""
-    database, conductor = core.database, core.conductor
-    planner = PresentPlans(database, core.mirror, core.rules.engine, read_aliases(settings.scheduler.pci_alias))
-    parts.start(
-        PlanRunner(
-            database,
-            conductor.owner,
-            conductor.operations.planned_moves,
-            planner,
-            lambda: conductor.runner.may_act,
-            lambda state: core.metrics.plan_move_ended(state.value),
-        )
-    )
 
 
 def _start_jobs(settings: Settings, core: Core, parts: ProcessParts) -> JobQueue:

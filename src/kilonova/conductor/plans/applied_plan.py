@@ -14,14 +14,17 @@
 
 import logging
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from typing import Protocol
 
-from kilonova.claims.rest_of_plan import NewRest, Verdict
+from kilonova.claims.rest_of_plan import NewRest, Verdict, has_busy_servers
 from kilonova.conductor.operations.planned_moves import LeftHostError, PlannedMoves
 from kilonova.conductor.plans.move_results import reason_of, result_of
+from kilonova.conductor.plans.rebalance_jobs import NoJobError, RebalanceJobs
 from kilonova.db import instances, plan_moves, plans, server_migrations
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
+from kilonova.db.jobs import QueueFull
 from kilonova.db.plan_moves import PlanMove
 from kilonova.db.plans import PlanLostError, PlanRow
 from kilonova.errors import ConcurrentUpdate, Conflict, NotFound, UnexpectedTaskState
@@ -57,14 +60,19 @@ class Planner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PlanEnvironment:
-    """What applying a plan needs. ``owner``: this control process. ``check``: raises if the process has to stop."""
+    """What applying a plan needs. ``owner``: this control process. ``check``: raises if the process has to stop.
+
+    ``ended``: called with the state of each move that has ended. ``may_begin``: whether moves may begin.
+    """
 
     database: Database
     owner: str
     moves: PlannedMoves
     planner: Planner
     check: Callable[[], None]
+    jobs: RebalanceJobs
     ended: Callable[[MoveState], None] = lambda _state: None
+    may_begin: Callable[[], bool] = lambda: True
 
 
 class AppliedPlan:
@@ -80,14 +88,21 @@ class AppliedPlan:
         Raises: PlanLostError if the plan was changed meanwhile or another process applies it; RuleFailed, Unavailable.
         """
         under_way = self._attend(self._moves({MoveState.RUNNING}))
+        goes_on = self._plan.state is PlanState.RUNNING and self._env.may_begin()
         if under_way:
-            if self._plan.state is PlanState.RUNNING:
+            if goes_on:
                 wave = under_way[0].wave
                 self._begin(self._moves({MoveState.PLANNED}, wave), MOST_UNDER_WAY - len(under_way))
             return False
         if self._plan.state is PlanState.CANCELLING:
             self._finish(PlanState.CANCELLED, "The plan was cancelled.")
-        return self._plan.state is PlanState.RUNNING and self._go_on()
+        if goes_on and self._plan.job_uuid is not None:
+            return self._take_result(self._plan.job_uuid)
+        return goes_on and self._go_on()
+
+    def give_up(self, reason: str) -> None:
+        """End a running plan, because it could not be advanced again and again. Raises: PlanLostError."""
+        self._finish(PlanState.FAILED, reason)
 
     # --- moves under way ----------------------------------------------------------------------------------------------
 
@@ -192,14 +207,35 @@ class AppliedPlan:
             self._finish(PlanState.FAILED, f"The rest was planned again {plan.replans} times. At last: {objection}")
             return False
         LOG.info("Plan %s: the rest is planned again. %s", plan.uuid, objection)
+        if plan.kind is PlanKind.REBALANCE:
+            with suppress(NoJobError, QueueFull):
+                ended = self._moves(frozenset(MoveState) - {MoveState.PLANNED})
+                self._env.jobs.begin(plan, ended, f"The rest is being planned again. {objection}")
+                return True
         self._store(self._planned_again(rest), f"The rest was planned again. {objection}")
         return True
+
+    def _take_result(self, job: str) -> bool:
+        """Store the moves that a job has planned, if it has ended; without a result, keep the moves that are valid."""
+        first = self._first_wave()
+        try:
+            new = self._env.jobs.result(job, first)
+        except NoJobError as error:
+            rest = self._moves({MoveState.PLANNED})
+            self._store(self._planned_again(rest), f"Moves that are no longer valid were left out. {error}")
+            return True
+        if new is not None:
+            self._store(new, f"The rest was planned again in job {job}.")
+        return new is not None
+
+    def _first_wave(self) -> int:
+        ended = self._moves(frozenset(MoveState) - {MoveState.PLANNED})
+        return max((move.wave + 1 for move in ended), default=0)
 
     def _planned_again(self, rest: Sequence[PlanMove]) -> NewRest:
         ended = self._moves(frozenset(MoveState) - {MoveState.PLANNED})
         failed = [move for move in ended if move.state is MoveState.FAILED]
-        first = max((move.wave + 1 for move in ended), default=0)
-        return self._env.planner.again(self._plan, rest, failed, first, self._env.check)
+        return self._env.planner.again(self._plan, rest, failed, self._first_wave(), self._env.check)
 
     def _store(self, new: NewRest, message: str) -> None:
         uuid, owner = self._plan.uuid, self._env.owner
@@ -213,7 +249,7 @@ class AppliedPlan:
         stays = plan.stays
         if plan.kind is PlanKind.DRAIN and stays and plan.replans < MOST_REPLANS:
             new = self._planned_again([])
-            if new.moves or new.stays != stays:
+            if new.moves or new.stays != stays or has_busy_servers(stays):
                 self._store(new, "Servers that stayed were planned again.")
                 return True
         last = {move.server_uuid: move for move in self._moves(frozenset(MoveState))}

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from kilonova.conductor.operations.planned_moves import PlannedMoves
-from kilonova.conductor.plans.applied_plan import AppliedPlan, PlanEnvironment, Planner
+from kilonova.conductor.plans.applied_plan import MOST_REPLANS, AppliedPlan, PlanEnvironment, Planner
+from kilonova.conductor.plans.rebalance_jobs import RebalanceJobs
 from kilonova.db import plans
 from kilonova.db.database import Database
 from kilonova.db.plans import PlanLostError, PlanRow
@@ -22,6 +23,12 @@ _BUSY_S, _IDLE_S = 0.25, 1.0
 _LONGEST_PAUSE_S = 30.0
 
 
+#: Number of such pauses in a row after which a plan is given up.
+_MOST_PAUSES = 2 * MOST_REPLANS
+
+_GIVEN_UP = "The plan could not be applied; the log of the control process tells why."
+
+
 class StoppingError(Exception):
     """The control process stops, or its lease has expired."""
 
@@ -29,7 +36,8 @@ class StoppingError(Exception):
 class PlanRunner(PeriodicPart):
     """Part of a control process that applies plans. ``owner``: id of the process. ``may_act``: whether it may act.
 
-    ``ended``: called with the state of each move that has ended.
+    ``ended``: called with the state of each move that has ended. ``may_begin``: whether moves may begin, which they may
+    not while the cloud is read-only. ``jobs``: plans rebalancings again.
     """
 
     def __init__(
@@ -39,12 +47,16 @@ class PlanRunner(PeriodicPart):
         moves: PlannedMoves,
         planner: Planner,
         may_act: Callable[[], bool],
+        *,
+        jobs: RebalanceJobs | None = None,
         ended: Callable[[MoveState], None] = lambda _state: None,
+        may_begin: Callable[[], bool] = lambda: True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._database = database
         self._owner = owner
-        self._env = PlanEnvironment(database, owner, moves, planner, self._check, ended)
+        jobs = jobs or RebalanceJobs(database, owner)
+        self._env = PlanEnvironment(database, owner, moves, planner, self._check, jobs, ended, may_begin)
         self._may_act = may_act
         self._clock = clock
         self._is_busy = False
@@ -95,6 +107,9 @@ class PlanRunner(PeriodicPart):
         if self._clock() < until:
             return
         try:
+            if times > _MOST_PAUSES:
+                AppliedPlan(self._env, plan).give_up(_GIVEN_UP)
+                return
             again = AppliedPlan(self._env, plan).advance()
         except PlanLostError:
             return
