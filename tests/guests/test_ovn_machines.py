@@ -14,13 +14,16 @@ import pytest
 
 from kilonova.bundled_services.certificate_authority import CertificateAuthority
 from kilonova.bundled_services.certificate_files import Certificate
-from kilonova.bundled_services.host_bundle import HostBundle, read_bundle
+from kilonova.bundled_services.host_bundle import HostBundle, make_bundle, read_bundle
 from kilonova.bundled_services.host_network import run
+from kilonova.bundled_services.ovn import Ovn
 from kilonova.bundled_services.ovn_tls import PORTS, SOUTHBOUND
+from kilonova.errors import ConfigurationError
 from support.external_network import external_network
 from support.other_machine import HERE, OtherMachine
 from support.ovn_cloud import OvnCloud, Station
 from support.ovsdb_clients import ask
+from support.samples import IS_WHOLE
 from support.waiting import wait_until
 
 MACS = ("fa:16:3e:00:03:01", "fa:16:3e:00:03:02")
@@ -162,9 +165,48 @@ def test_a_host_changes_its_own_records_only(stations: Station, bundle: HostBund
     assert "permission error" not in change("metal-2")
 
 
+def test_a_host_is_connected_again_after_a_crash_of_the_database(
+    stations: Station, machine: OtherMachine, cloud: OvnCloud
+) -> None:
+    del stations
+    southbound = next(process for process in cloud.ovn.processes if process.name == "ovn-southbound")
+    southbound.kill()
+    wait_until(lambda: "ovn-controller" not in machine.connections(), "the connection to end")
+    southbound.restart()
+    wait_until(lambda: "ovn-controller" in machine.connections(), "the controller to be connected", at_most_s=30)
+    assert machine.reaches(ADDRESSES[0])
+
+
+@pytest.mark.skipif(not IS_WHOLE, reason="takes ten seconds; make guests-whole runs it")
+def test_a_host_that_was_killed_joins_again(stations: Station, machine: OtherMachine, bundle: HostBundle) -> None:
+    machine.kill()
+    assert machine.rules()
+    assert not stations.reaches(ADDRESSES[1])
+    machine.join(bundle.folder)
+    machine.station("b", MACS[1], ADDRESSES[1])
+    wait_until(lambda: stations.reaches(ADDRESSES[1]), "the second station to be reached")
+
+
 def test_a_stop_leaves_nothing(stations: Station, machine: OtherMachine) -> None:
     del stations
     assert machine.rules()
     assert machine.stop().splitlines()[-1] == "stopped"
     assert machine.rules() == ""
     wait_until(lambda: machine.devices() == {"eth0", "lo"}, "the veth pairs to be removed")
+
+
+def test_a_cloud_that_was_killed_leaves_no_tunnels_after_the_next_start(
+    cloud: OvnCloud, folder: Path, stations: Station
+) -> None:
+    stations.remove()
+    for process in cloud.ovn.processes:
+        process.kill()
+    assert f"daddr {HERE}" in run("nft", "list", "ruleset")
+    again = Ovn(folder, "metal")
+    again.start()
+    try:
+        assert HERE not in run("nft", "list", "ruleset")
+        with pytest.raises(ConfigurationError, match="hosts of other machines cannot reach this cloud"):
+            make_bundle(folder, "metal-2", folder / "bundle")
+    finally:
+        again.stop()

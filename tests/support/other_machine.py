@@ -72,7 +72,7 @@ class OtherMachine:
     def station(self, port: str, mac: str, address: str) -> None:
         """Connect a station, which listens on TCP, to a port. It has the namespace of the machine's guests."""
         self.vsctl(
-            *("add-port", "br-int", "station", "--", "set", "Interface", "station", "type=internal"),
+            *("--may-exist", "add-port", "br-int", "station", "--", "set", "Interface", "station", "type=internal"),
             *(f"mac={mac.replace(':', chr(92) + ':')}", f"external_ids:iface-id={port}"),
         )
         run(*self.among_guests(), "ip", "link", "set", "station", "mtu", "1442", "up")
@@ -93,12 +93,23 @@ class OtherMachine:
         (vswitchd,) = (each.pid for each in children if each.name() == "ovs-vswitchd")
         return "nsenter", f"--net=/proc/{vswitchd}/ns/net"
 
-    def stop(self) -> str:
-        """Stop the host, and return what it said."""
+    def kill(self) -> None:
+        """Kill the supervisor of the host."""
+        self._end_server()
+        assert self._process is not None
+        self._process.kill()
+        self._process.communicate()
+        self._process = None
+
+    def _end_server(self) -> None:
         if self._server is not None:
             self._server.kill()
             self._server.communicate()
             self._server = None
+
+    def stop(self) -> str:
+        """Stop the host, and return what it said."""
+        self._end_server()
         if self._process is None:
             return ""
         self._process.terminate()

@@ -64,6 +64,9 @@ class Station:
         return reaches(address, self.name)
 
     def remove(self) -> None:
+        """Remove the station; no error if it has been removed."""
+        if self._server.returncode is not None:
+            return
         self._server.kill()
         self._server.communicate()
         self._cloud.vsctl("--if-exists", "del-port", self._device, host=self._host)
