@@ -179,12 +179,18 @@ def test_a_host_is_connected_again_after_a_crash_of_the_database(
 
 @pytest.mark.skipif(not IS_WHOLE, reason="takes ten seconds; make guests-whole runs it")
 def test_a_host_that_was_killed_joins_again(stations: Station, machine: OtherMachine, bundle: HostBundle) -> None:
-    machine.kill()
-    assert machine.rules()
-    assert not stations.reaches(ADDRESSES[1])
-    machine.join(bundle.folder)
-    machine.station("b", MACS[1], ADDRESSES[1])
-    wait_until(lambda: stations.reaches(ADDRESSES[1]), "the second station to be reached")
+    guest = subprocess.Popen([*machine.among_guests(), "sleep", "600"])
+    try:
+        machine.kill()
+        assert machine.rules()
+        assert not stations.reaches(ADDRESSES[1])
+        machine.join(bundle.folder)
+        assert Path(f"/proc/{guest.pid}/ns/net").stat().st_ino == machine.namespace_of_guests()
+        machine.station("b", MACS[1], ADDRESSES[1])
+        wait_until(lambda: stations.reaches(ADDRESSES[1]), "the second station to be reached")
+    finally:
+        guest.kill()
+        guest.wait()
 
 
 def test_a_stop_leaves_nothing(stations: Station, machine: OtherMachine) -> None:

@@ -5,6 +5,7 @@ The tests are in the order of the life of one cloud, and do what docs/networks.m
 """
 
 from collections.abc import Iterator
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
@@ -17,11 +18,12 @@ from support.other_machine import HERE, OtherMachine
 from support.samples import IS_WHOLE
 from support.stock_cloud import StockCloud
 from support.supervisor import Supervisor
+from support.viewers import connect
 from support.waiting import wait_until
 
 pytestmark = [
     pytest.mark.cloud,
-    pytest.mark.skipif(not IS_WHOLE, reason="takes two minutes; make guests-whole runs it"),
+    pytest.mark.skipif(not IS_WHOLE, reason="takes three minutes; make guests-whole runs it"),
 ]
 _PROBES = """\
 #!/bin/sh
@@ -116,6 +118,26 @@ def test_guests_of_two_machines_reach_each_other_and_their_metadata(stock: Stock
     assert (probes["reach"], probes["large"]) == ("yes", "yes")
     name = stock.show("server", "show", "second")["OS-EXT-SRV-ATTR:instance_name"]
     assert probes["own"] == "i-" + name.rpartition("-")[2]
+
+
+def test_consoles_of_both_machines_are_reached_through_the_proxy(
+    supervisor: Supervisor, stock: StockCloud, servers: list[str]
+) -> None:
+    del servers
+    vnc, serial = supervisor.console_ports
+    for name in ("first", "second"):
+        screen = connect(vnc, path_of(stock.show("console", "url", "show", name)["url"]), at=HERE)
+        assert screen.read(12) == b"RFB 003.008\n"
+        screen.close()
+        terminal = connect(serial, path_of(stock.show("console", "url", "show", "--serial", name)["url"]), at=HERE)
+        terminal.send(b"\necho $((6 * 7))-lines\n")
+        terminal.read_until(b"42-lines")
+        terminal.close()
+
+
+def path_of(url: str) -> str:
+    """Return the path of a WebSocket for a console, with its token. ``url``: what the API shows."""
+    return f"/?{urlsplit(unquote(url)).query.rpartition('?')[2]}"
 
 
 def test_nothing_is_left_on_the_second_machine(stock: StockCloud, servers: list[str], machine: OtherMachine) -> None:

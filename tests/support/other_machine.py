@@ -10,6 +10,7 @@ import psutil
 from kilonova.bundled_services.host_network import run, try_run
 from kilonova.bundled_services.ovs_folder import OvsFolder
 from support.ovn_cloud import CONNECT, PORT, SERVE
+from support.waiting import wait_until
 
 #: Addresses of this machine and of the other one.
 HERE, THERE = "198.51.100.1", "198.51.100.2"
@@ -22,6 +23,7 @@ class OtherMachine:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.lines: list[str] = []
+        self._holder: subprocess.Popen[bytes] | None = None
         self._process: subprocess.Popen[str] | None = None
         self._server: subprocess.Popen[bytes] | None = None
 
@@ -35,11 +37,20 @@ class OtherMachine:
         run("ip", "-n", _NAMESPACE, "address", "add", f"{THERE}/24", "dev", "eth0")
         for device in ("eth0", "lo"):
             run("ip", "-n", _NAMESPACE, "link", "set", device, "up")
+        # its mount namespace keeps the network namespaces that are made on the machine
+        self._holder = subprocess.Popen(["ip", "netns", "exec", _NAMESPACE, "sleep", "infinity"])
+        name = Path(f"/proc/{self._holder.pid}/comm")
+        wait_until(lambda: name.read_text() == "sleep\n", "the mount namespace")
+
+    def within(self) -> list[str]:
+        """Return words before a command that run it on the machine."""
+        assert self._holder is not None
+        return ["nsenter", f"--target={self._holder.pid}", "--net", "--mount"]
 
     def command(self, bundle: Path, *more: str) -> list[str]:
         """Return the command that joins the cloud of a bundle. ``more``: further options."""
         words = ["compute", "join", str(bundle), "--address", THERE, "--data", str(self.folder), *more]
-        return ["ip", "netns", "exec", _NAMESPACE, sys.executable, "-m", "kilonova", *words]
+        return [*self.within(), sys.executable, "-m", "kilonova", *words]
 
     def join(self, bundle: Path, *more: str) -> None:
         """Start the host, and wait until it has joined the cloud. ``more``: further options."""
@@ -59,15 +70,15 @@ class OtherMachine:
 
     def connections(self) -> str:
         """Return the TCP connections of the machine, but not those of the namespace of its guests."""
-        return run("ip", "netns", "exec", _NAMESPACE, "ss", "-Htnp", "state", "established")
+        return run(*self.within(), "ss", "-Htnp", "state", "established")
 
     def rules(self) -> str:
         """Return the rules of the machine's packet filter."""
-        return run("ip", "netns", "exec", _NAMESPACE, "nft", "list", "ruleset")
+        return run(*self.within(), "nft", "list", "ruleset")
 
     def devices(self) -> set[str]:
         """Return the names of the machine's network devices."""
-        return set(run("ip", "netns", "exec", _NAMESPACE, "ls", "/sys/class/net").split())
+        return set(run(*self.within(), "ls", "/sys/class/net").split())
 
     def station(self, port: str, mac: str, address: str) -> None:
         """Connect a station, which listens on TCP, to a port. It has the namespace of the machine's guests."""
@@ -76,7 +87,7 @@ class OtherMachine:
             *(f"mac={mac.replace(':', chr(92) + ':')}", f"external_ids:iface-id={port}"),
         )
         run(*self.among_guests(), "ip", "link", "set", "station", "mtu", "1442", "up")
-        run(*self.among_guests(), "ip", "address", "add", f"{address}/24", "dev", "station")
+        run(*self.among_guests(), "ip", "address", "replace", f"{address}/24", "dev", "station")
         words = [*self.among_guests(), sys.executable, "-c", SERVE.format(address, PORT)]
         self._server = subprocess.Popen(words, stdout=subprocess.PIPE)
         assert self._server.stdout is not None
@@ -92,6 +103,10 @@ class OtherMachine:
         children = psutil.Process(self._process.pid).children()
         (vswitchd,) = (each.pid for each in children if each.name() == "ovs-vswitchd")
         return "nsenter", f"--net=/proc/{vswitchd}/ns/net"
+
+    def namespace_of_guests(self) -> int:
+        """Return the number of the namespace of the machine's guests."""
+        return Path(self.among_guests()[1].partition("=")[2]).stat().st_ino
 
     def kill(self) -> None:
         """Kill the supervisor of the host."""
@@ -120,5 +135,9 @@ class OtherMachine:
     def remove(self) -> None:
         """Stop the host, and remove the namespace and the veth pair."""
         self.stop()
+        if self._holder is not None:
+            self._holder.kill()
+            self._holder.wait()
+            self._holder = None
         try_run("ip", "netns", "delete", _NAMESPACE)
         try_run("ip", "link", "delete", _DEVICE)

@@ -53,10 +53,13 @@ class Viewer:
         self.websocket.shutdown()
 
 
-def connect(port: int, target: str, *, tls_ca: str | None = None, **options: Any) -> Viewer:
-    """Open a WebSocket. Raises: WebSocketBadStatusException with the proxy's HTTP status."""
+def connect(port: int, target: str, *, tls_ca: str | None = None, at: str = "127.0.0.1", **options: Any) -> Viewer:
+    """Open a WebSocket. ``at``: address of a proxy without TLS.
+
+    Raises: WebSocketBadStatusException with the proxy's HTTP status.
+    """
     scheme, sslopt = ("wss", {"ca_certs": tls_ca, "cert_reqs": ssl.CERT_REQUIRED}) if tls_ca else ("ws", None)
-    host = "localhost" if tls_ca else "127.0.0.1"
+    host = "localhost" if tls_ca else at
     options.setdefault("suppress_origin", "origin" not in options)
     options.setdefault("subprotocols", ["binary"])
     opened = websocket.create_connection(

@@ -37,6 +37,11 @@ class HostBundle:
     def certificate(self) -> Certificate:
         return Certificate(self.folder, self.host)
 
+    @property
+    def cloud_address(self) -> str:
+        """The address of the cloud's machine."""
+        return self.southbound.removeprefix("ssl:").rpartition(":")[0]
+
     def copy_to(self, folder: Path) -> None:
         """Copy the certificate to a folder, which is created. Raises: OSError."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

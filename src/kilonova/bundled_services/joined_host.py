@@ -44,7 +44,8 @@ class JoinedHost:
         self._bundle = bundle
         self._folder = OvsFolder(folder.absolute() / "ovn")
         network = HostNetwork(folder, bundle.host, _NO_GATEWAY)
-        self._tunnels = MachineTunnel(network, address, self._folder.path / "tunnel_devices")
+        note = self._folder.path / "tunnel_devices"
+        self._tunnels = MachineTunnel(network, address, note, besides=[network.consoles])
         self._tls = Path(self._folder.base) / "tls" / SOUTHBOUND
         southbound = OvnConnection(bundle.southbound, Certificate(self._tls, bundle.host))
         self.host = OvnHost(bundle.host, self._folder, network, southbound, self._tunnels, is_joined=True)

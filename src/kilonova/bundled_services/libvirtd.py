@@ -322,10 +322,16 @@ class Libvirtd:
             write_private(self.folder / "libvirtd.conf", conf)
             write_private(self.folder / "libvirt" / "qemu.conf", 'stdio_handler = "file"\n' + more)
 
-    def _screens(self) -> str:
+    @property
+    def screen_ports(self) -> tuple[int, int]:
+        """The first and the last port of VNC consoles."""
         number = int(hashlib.sha256(os.fsencode(self.folder)).hexdigest(), 16) % _PORT_RANGES
         first = _FIRST_PORT + number * _PORTS
-        return _SCREENS.format(first=first, last=first + _PORTS - 1)
+        return first, first + _PORTS - 1
+
+    def _screens(self) -> str:
+        first, last = self.screen_ports
+        return _SCREENS.format(first=first, last=last)
 
     def _environment(self) -> dict[str, str]:
         kept = {

@@ -11,7 +11,7 @@ forwards the packets of tunnels, and nothing else, to the namespace and back, an
 
 import contextlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from kilonova.bundled_services.forwarding import DEVICES, Forwarding
@@ -26,8 +26,8 @@ PORT = 6081
 class MachineTunnel:
     """Tunnels of the host with the namespace ``network``, which end at the IPv4 address ``address`` of this machine.
 
-    ``note``: file with the devices on which this class has enabled forwarding. ``devices``, ``execute``: as in
-    :class:`Masquerade`.
+    ``note``: file with the devices on which this class has enabled forwarding. ``besides``: devices to which other
+    rules forward packets. ``devices``, ``execute``: as in :class:`Masquerade`.
     """
 
     def __init__(
@@ -36,6 +36,7 @@ class MachineTunnel:
         address: str,
         note: Path,
         *,
+        besides: Sequence[str] = (),
         devices: Path = DEVICES,
         execute: Callable[..., str] = run,
     ) -> None:
@@ -43,6 +44,7 @@ class MachineTunnel:
         self.devices = ("phy0",)
         self._network = network
         self._table = f"kilonova-{network.tunnels}"
+        self._besides = besides
         self._forwarding = Forwarding(note, devices)
         self._run = execute
 
@@ -93,8 +95,10 @@ class MachineTunnel:
             for direction in ("iifname", "oifname")
             for test in ("meta l4proto != udp", f"udp dport != {PORT}")
         )
+        reached = ", ".join(f'"{device}"' for device in (veth, *self._besides))
         drops = "".join(
-            f'iifname "{device}" oifname != "{veth}" ct state != {{ established, related }} drop; ' for device in closed
+            f'iifname "{device}" oifname != {{ {reached} }} ct state != {{ established, related }} drop; '
+            for device in closed
         )
         return (
             f"table ip {self._table} {{ "

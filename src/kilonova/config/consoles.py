@@ -61,8 +61,21 @@ class ConsoleSettings:
         str, Option("URL of serial consoles; a token is appended.", "base_url", "serial_console")
     ] = "ws://127.0.0.1:6083/"
     serial_reached_at: Annotated[
-        str, Option(f"{_REACHED} The hypervisors listen there, too.", "proxyclient_address", "serial_console")
+        str,
+        Option(
+            f"{_REACHED} The hypervisors listen there, too, unless server_listen is set.",
+            "proxyclient_address",
+            "serial_console",
+        ),
     ] = "127.0.0.1"
+    serial_listen: Annotated[
+        str,
+        Option(
+            f"{_LISTEN} Unset: [serial_console] proxyclient_address. Kilonova's own option.",
+            "server_listen",
+            "serial_console",
+        ),
+    ] = ""
     serial_ports: Annotated[
         PortRange,
         Option(
@@ -76,3 +89,8 @@ class ConsoleSettings:
     mksproxy_base_url: Annotated[
         str, Option("URL of MKS consoles (VMware) for browsers; a token is appended.", group="mks")
     ] = "http://127.0.0.1:6090/"
+
+    @property
+    def serial_listens_at(self) -> str:
+        """Address at which the hypervisors of this process listen for connections to serial consoles."""
+        return self.serial_listen or self.serial_reached_at

@@ -35,6 +35,7 @@ def test_a_bundle_has_what_a_host_needs_and_no_key_of_the_authority(cloud: Path,
     )
     found.verify_directly_issued_by(authority)
     assert found.subject.rfc4514_string() == "CN=metal-2"
+    assert made.cloud_address == "192.0.2.1"
     made.copy_to(tmp_path / "copy")
     assert (tmp_path / "copy" / "metal-2.key").read_bytes() == made.certificate.key.read_bytes()
 

@@ -66,9 +66,15 @@ def test_only_tunnels_are_forwarded(machine: Machine) -> None:
     assert f"ip saddr {inside} udp dport 6081 snat to {ADDRESS}" in rules
     for direction in ("iifname", "oifname"):
         assert f'{direction} "{veth}" meta l4proto != udp drop; {direction} "{veth}" udp dport != 6081 drop' in rules
-    assert f'iifname "eth0" oifname != "{veth}" ct state != {{ established, related }} drop' in rules
+    assert f'iifname "eth0" oifname != {{ "{veth}" }} ct state != {{ established, related }} drop' in rules
     assert machine.forwards("eth0")
     assert machine.forwards(veth)
+
+
+def test_packets_to_other_devices_may_pass(machine: Machine) -> None:
+    devices, note = machine.devices, machine.note
+    MachineTunnel(machine.network, ADDRESS, note, besides=["kn2c"], devices=devices, execute=machine.execute).start()
+    assert f'oifname != {{ "{machine.network.tunnels}", "kn2c" }} ct state' in machine.rules[-1]
 
 
 def test_a_router_stays_a_router(machine: Machine) -> None:

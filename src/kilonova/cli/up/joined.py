@@ -18,7 +18,9 @@ from pathlib import Path
 
 from kilonova.bundled_services.daemon_probe import accepts_connections
 from kilonova.bundled_services.host_bundle import HostBundle, read_bundle
+from kilonova.bundled_services.host_network import HostNetwork
 from kilonova.bundled_services.joined_host import JoinedHost, why_no_host
+from kilonova.bundled_services.machine_consoles import ConsoleAddresses, MachineConsoles
 from kilonova.bundled_services.ovn_tls import is_reachable_by_ipv4, read_address
 from kilonova.bundled_services.private_file import write_private
 from kilonova.cli.up.agents import Sections, log_options
@@ -29,6 +31,7 @@ from kilonova.cli.up.host_options import GuestsOnStop
 from kilonova.cli.up.libvirt import LibvirtSide, require_libvirt, require_networks
 from kilonova.cli.up.operator_file import operator_options
 from kilonova.cli.up.supervision import Supervision
+from kilonova.config.consoles import PortRange
 from kilonova.errors import ConfigurationError, Unavailable
 from kilonova.process_parts import PartOf, ProcessParts
 from kilonova.records import dataclass
@@ -36,6 +39,8 @@ from kilonova.scenario.options import conf_text, with_defaults
 
 _AGENT = "agent"
 _AGENT_S = 15.0
+#: Ports of serial consoles. The proxy reaches them at the machine's address, so they are few.
+_SERIAL_PORTS = PortRange(10000, 10999)
 _POLL_S = 0.05
 _HEADER = "# Written at every start by `kilonova compute join`.\n"
 
@@ -139,10 +144,13 @@ def _start(
 ) -> Sequence[Watched]:
     """Start all processes; return those that must keep running. ``last_words``: receives texts to print at the end."""
     joined = JoinedHost(options.folder, bundle, options.address)
-    side = LibvirtSide(options.folder, bundle.host, operator, network=joined.host)
+    side = LibvirtSide(options.folder, bundle.host, operator, network=joined.host, proxied_at=options.address)
+    consoles = _consoles(options, bundle, operator, joined.host.network, side)
     parts.start(PartOf("networks", joined.start, joined.stop))
     parts.start(PartOf("libvirt", side.start, lambda: last_words.append(side.stop(options.guests_on_stop))))
-    own = with_defaults(side.options(), log_options(options.folder / "log" / f"{_AGENT}.log"))
+    parts.start(PartOf("consoles", consoles.start, consoles.stop))
+    more: Sections = {"serial_console": {"enabled": True, "port_range": _SERIAL_PORTS}}
+    own = with_defaults(side.options(), with_defaults(more, log_options(options.folder / "log" / f"{_AGENT}.log")))
     write_private(_conf(options), _HEADER + conf_text(own))
     watched: list[Watched] = [*joined.processes]
     if side.metadata is not None:
@@ -157,6 +165,19 @@ def _start(
         agent.wait()
         watched.append(agent)
     return watched
+
+
+def _consoles(
+    options: JoinOptions, bundle: HostBundle, operator: Sections, network: HostNetwork, side: LibvirtSide
+) -> MachineConsoles:
+    """Return the way of the cloud's console proxy to the guests. Raises: ConfigurationError."""
+    try:
+        serial = PortRange.of(operator.get("serial_console", {}).get("port_range") or str(_SERIAL_PORTS))
+    except ValueError as error:
+        raise ConfigurationError(f"[serial_console] port_range: {error}") from None
+    ports = [(serial.first, serial.last), *([side.libvirtd.screen_ports] if side.libvirtd else [])]
+    where = ConsoleAddresses(bundle.cloud_address, options.address, ports)
+    return MachineConsoles(network, where, options.folder / "ovn" / "console_devices")
 
 
 def _conf(options: JoinOptions) -> Path:

@@ -86,7 +86,8 @@ class LibvirtSide:
 
     ``folder``: folder of the host. ``name``: name of the host. ``why_no_kvm``: tests KVM, and returns the reason if it
     does not work, else None. ``network``: Open vSwitch of the host, in whose network namespace the guests run; None if
-    the guests have no networks. ``suffix``: added to the names of the host's processes.
+    the guests have no networks. ``proxied_at``: address at which console proxies reach the consoles; None: where these
+    listen. ``suffix``: added to the names of the host's processes.
     ``why_emulated``: why KVM does not work, if the CPU of guests is therefore emulated; else None.
     """
 
@@ -98,6 +99,7 @@ class LibvirtSide:
         why_no_kvm: Callable[[], str | None] = why_no_kvm_here,
         *,
         network: OvnHost | None = None,
+        proxied_at: str | None = None,
         suffix: str = "",
     ) -> None:
         self.name = name
@@ -107,6 +109,7 @@ class LibvirtSide:
         self.why_emulated = why_no_kvm() if not (self._uri or wanted) else None
         emulates = wanted == "qemu" or self.why_emulated is not None
         self._network = network
+        self._proxied_at = proxied_at
         self.metadata = None if network is None else MetadataPart(network, f"metadata{suffix}")
         guests = None if network is None else network.guests
         self.libvirtd = (
@@ -157,9 +160,13 @@ class LibvirtSide:
         if self._network is None:
             return {}
         address = self._network.network.console_address
+        reached = self._proxied_at or address
         return {
-            "vnc": {"server_listen": address, "server_proxyclient_address": address},
-            "serial_console": {"proxyclient_address": address},
+            "vnc": {"server_listen": address, "server_proxyclient_address": reached},
+            "serial_console": {
+                "proxyclient_address": reached,
+                **({"server_listen": address} if self._proxied_at else {}),
+            },
         }
 
     def stop(self, guests: GuestsOnStop) -> str:

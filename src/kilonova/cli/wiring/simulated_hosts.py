@@ -88,5 +88,5 @@ def console_addresses(settings: ConsoleSettings) -> Mapping[ConsoleProtocol, Con
     """Return the addresses of the consoles of simulated hosts, by protocol."""
     return {
         ConsoleProtocol.VNC: ConsoleAddresses(settings.vnc_listen, settings.vnc_reached_at),
-        ConsoleProtocol.SERIAL: ConsoleAddresses(settings.serial_reached_at, settings.serial_reached_at),
+        ConsoleProtocol.SERIAL: ConsoleAddresses(settings.serial_listens_at, settings.serial_reached_at),
     }

@@ -116,6 +116,9 @@ def test_guests_with_networks_have_consoles_at_an_address_in_their_namespace(tmp
     assert options["serial_console"] == {"proxyclient_address": address}
     assert options["DEFAULT"]["metadata_socket"] == host.agent
     assert "neutron" not in side.control_options(serves=True)  # the secret of Neutron's agents is not needed
+    proxied = LibvirtSide(tmp_path, "metal7", virt_type, network=host, proxied_at="192.0.2.2").options()
+    assert proxied["vnc"] == {"server_listen": address, "server_proxyclient_address": "192.0.2.2"}
+    assert proxied["serial_console"] == {"proxyclient_address": "192.0.2.2", "server_listen": address}
     without = LibvirtSide(tmp_path, "metal7", virt_type)
     assert without.metadata is None
     assert "vnc" not in without.options()

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+from dataclasses import replace
+
 import pytest
 
 from kilonova.cli.wiring.simulated_hosts import console_addresses, hosts_of, scenario_of
@@ -30,3 +32,5 @@ def test_vnc_may_listen_elsewhere_than_it_is_reached() -> None:
     addresses = console_addresses(settings)
     assert (addresses[ConsoleProtocol.VNC].listen, addresses[ConsoleProtocol.VNC].reached_at) == ("0.0.0.0", "host1")
     assert addresses[ConsoleProtocol.SERIAL].listen == "host2"
+    serial = console_addresses(replace(settings, serial_listen="0.0.0.0"))[ConsoleProtocol.SERIAL]
+    assert (serial.listen, serial.reached_at) == ("0.0.0.0", "host2")

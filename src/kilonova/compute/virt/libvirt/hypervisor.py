@@ -49,7 +49,7 @@ class LibvirtHost:
         self.copies = SnapshotFiles(settings.snapshots_directory or setup.folder / "snapshots")
         self.report = HostReport(setup, settings)
         self.changes = PowerChanges(self.states)
-        self.serial_ports = SerialPorts(self.consoles.serial_reached_at, self.consoles.serial_ports)
+        self.serial_ports = SerialPorts(self.consoles.serial_listens_at, self.consoles.serial_ports)
         self.console_logs = console_logs.ConsoleLogs(setup.folder)
         self.closing = threading.Event()
 

@@ -58,7 +58,7 @@ def describe_serials(
     if not consoles.serial_enabled or not tcp_ports:
         return (Serial(console_log), *(Serial() for _ in range(wanted - 1)))
     return tuple(
-        Serial(console_log if number == 0 else None, consoles.serial_reached_at, port)
+        Serial(console_log if number == 0 else None, consoles.serial_listens_at, port)
         for number, port in enumerate(tcp_ports[:wanted])
     )
 

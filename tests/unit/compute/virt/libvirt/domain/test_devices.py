@@ -76,6 +76,9 @@ def test_serial_consoles_of_users_are_at_the_ports_that_the_driver_found() -> No
         ("127.0.0.2", 10000, True),
         ("127.0.0.2", 10001, False),
     ]
+    consoles = replace(consoles, serial_listen="127.0.0.3")
+    found = described(guest, consoles=consoles, serial_tcp_ports=(10000,)).devices.serials
+    assert [serial.host for serial in found] == ["127.0.0.3"]
 
 
 def test_an_iommu_that_interrupts_can_be_told_by_needs_kvm() -> None:
