@@ -155,10 +155,10 @@ class Client:
             self._outcome.wrong.append(f"POST /servers: {status} {answer}")
             return
         path = f"/compute/v2.1/servers/{answer['server']['id']}"
-        server = self._wait(path, lambda status, answer: status != 200 or answer["server"]["status"] != "BUILD")
-        if server is None or server["server"]["status"] == "ERROR":
-            if "No valid host" not in str(server):
-                self._outcome.wrong.append(f"boot: {server}")
+        shown = self._wait(path, lambda status, answer: status != 200 or answer["server"]["status"] != "BUILD")
+        if shown.get("server", {"status": "ERROR"})["status"] == "ERROR":  # no server: an error, or the end of the wait
+            if "No valid host" not in str(shown):
+                self._outcome.wrong.append(f"boot: {shown}")
             self._outcome.done["boot without a host"] += 1
         else:
             self._outcome.done["boot"] += 1

@@ -119,6 +119,7 @@ def check(cloud: FaultCloud, promised: Promised, watch: TwoHostsWatch) -> dict[s
     on_two_hosts = {uuid: hosts for uuid, hosts in watch.found.items() if not hosts & left.get(uuid, frozenset())}
     assert not on_two_hosts, f"servers with guests on two hosts at once: {on_two_hosts}"
     _check_mirrors(cloud)
+    _check_kept_decisions(cloud)
     return states
 
 
@@ -178,6 +179,13 @@ def _check_mirrors(cloud: FaultCloud) -> None:
     wait_until(lambda: all(file.exists() for file in looked), "all mirrors to be checked", at_most_s=60, every_s=0.05)
     for control, file in zip(cloud.controls, looked, strict=True):
         assert not file.read_text(), f"wrong mirror of {control.name}: {file.read_text()}"
+
+
+def _check_kept_decisions(cloud: FaultCloud) -> None:
+    """Assert that no control process has found a decision from kept verdicts that differs from the whole engine's."""
+    logs = [control.log.read_text(errors="replace") for control in cloud.controls]
+    wrong = [line for log in logs for line in log.splitlines() if "A kept decision differs" in line]
+    assert not wrong, "\n".join(wrong[:20])
 
 
 def tell_stories(cloud: FaultCloud, problem: str) -> str:
