@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -151,18 +152,26 @@ def test_tunnels_are_the_only_way_out_of_the_namespace_of_guests(stations: Stati
         assert b"TimeoutError" in done.stderr or b"timed out" in done.stderr
 
 
-def test_a_host_changes_its_own_records_only(stations: Station, bundle: HostBundle) -> None:
+def test_a_host_changes_its_own_records_and_the_binding_of_ports_only(stations: Station, bundle: HostBundle) -> None:
     del stations
 
-    def change(chassis: str) -> str:
-        where = [["name", "==", chassis]]
-        operation = {"op": "update", "table": "Chassis", "where": where, "row": {"nb_cfg": 0}}
+    def is_allowed(operation: str, table: str, column: str, value: str, **row: Any) -> bool:
+        words = {"op": operation, "table": table, "where": [[column, "==", value]], **({"row": row} if row else {})}
         certificate, port = bundle.certificate, PORTS[SOUTHBOUND]
-        answer = ask(HERE, port, "transact", "OVN_Southbound", operation, certificate=certificate)
-        return str(answer["result"])
+        result = str(ask(HERE, port, "transact", "OVN_Southbound", words, certificate=certificate)["result"])
+        assert ("permission error" in result) != ("count" in result), result
+        return "count" in result
 
-    assert "permission error" in change("metal")
-    assert "permission error" not in change("metal-2")
+    assert is_allowed("update", "Chassis", "name", "metal-2", nb_cfg=0)
+    assert not is_allowed("update", "Chassis", "name", "metal", nb_cfg=0)
+    assert not is_allowed("delete", "Chassis", "name", "metal")
+    assert not is_allowed("update", "Encap", "chassis_name", "metal", ip="192.0.2.9")
+    # OVN does not know beforehand where a port will be, so any host may bind any port
+    assert is_allowed("update", "Port_Binding", "logical_port", "a", virtual_parent="")
+    assert not is_allowed("update", "Port_Binding", "logical_port", "a", mac="fa:16:3e:00:03:77 10.3.0.77")
+    assert not is_allowed("delete", "Port_Binding", "logical_port", "a")
+    assert not is_allowed("delete", "Logical_Flow", "pipeline", "ingress")
+    assert not is_allowed("delete", "Connection", "target", f"pssl:{PORTS[SOUTHBOUND]}:{HERE}")
 
 
 def test_a_host_is_connected_again_after_a_crash_of_the_database(
@@ -172,6 +181,7 @@ def test_a_host_is_connected_again_after_a_crash_of_the_database(
     southbound = next(process for process in cloud.ovn.processes if process.name == "ovn-southbound")
     southbound.kill()
     wait_until(lambda: "ovn-controller" not in machine.connections(), "the connection to end")
+    assert machine.reaches(ADDRESSES[0])
     southbound.restart()
     wait_until(lambda: "ovn-controller" in machine.connections(), "the controller to be connected", at_most_s=30)
     assert machine.reaches(ADDRESSES[0])

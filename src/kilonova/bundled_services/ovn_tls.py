@@ -8,7 +8,8 @@
 
 Each database has a certificate authority of its own, so a host has no access to the northbound database. A client
 without a certificate of the database's authority is refused during the handshake. At the southbound database, clients
-have OVN's role ``ovn-controller``: a host changes only its own records there, those whose name is in its certificate.
+have OVN's role ``ovn-controller``: of hosts, a client changes only the records of the one that its certificate names.
+Of ports it changes the binding only, but of any port, since OVN does not know beforehand which host a port is on.
 """
 
 import socket
