@@ -53,6 +53,9 @@ def test_a_drain_is_saved_as_it_is_planned(control: Control) -> None:
     }
     assert plan["progress"]["planned"] == plan["waves"] == 1
     assert control.operator.get(f"/plans/{plan['id']}").body["plan"] == plan
+    without = {name: value for name, value in plan.items() if name != "moves"}
+    assert control.operator.get(f"/plans/{plan['id']}?moves=false").body["plan"] == without
+    assert control.operator.get(f"/plans/{plan['id']}?moves=no").status == 400
 
 
 def test_the_result_of_a_job_is_saved(control: Control) -> None:

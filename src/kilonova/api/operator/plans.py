@@ -14,6 +14,7 @@ from kilonova.api.compute.links import next_link
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, integer_param
 from kilonova.api.operator.bodies.plans import AskedDrain
 from kilonova.api.operator.drain import planned_drain
+from kilonova.api.operator.paging import flag
 from kilonova.api.operator.saved_plan_views import plan_detail, plan_summary
 from kilonova.api.operator.schemas import saved_plans as schemas
 from kilonova.api.operator.schemas.parameters import NO_QUERY
@@ -140,9 +141,14 @@ def list_plans(ctx: Context, request: Request) -> Reply:
 
 
 def show_plan(ctx: Context, request: Request) -> Reply:
-    """GET /v1/plans/{uuid}.  Errors: 404."""
+    """GET /v1/plans/{uuid}.  With ``moves=false``, without its moves. Errors: 404."""
     ctx.authorize("kilonova:plans:show")
-    return _reply(ctx, request.path["uuid"], 200)
+    uuid = request.path["uuid"]
+    if flag(request, "moves") is not False:
+        return _reply(ctx, uuid, 200)
+    with ctx.read() as connection:
+        plan = plans.get(connection, uuid)
+        return Reply(200, {"plan": plan_summary(plan, plan_moves.totals(connection, [uuid]).get(uuid, NO_MOVES))})
 
 
 def delete_plan(ctx: Context, request: Request) -> Reply:
@@ -187,7 +193,7 @@ ROUTES: Routes = {
         "POST": Endpoint(save_plan, body=schemas.NEW, query=NO_QUERY),
     },
     "/v1/plans/{uuid}": {
-        "GET": Endpoint(show_plan, query=NO_QUERY),
+        "GET": Endpoint(show_plan, query=schemas.SHOW),
         "DELETE": Endpoint(delete_plan, query=NO_QUERY),
     },
     "/v1/plans/{uuid}/apply": {

@@ -55,7 +55,7 @@ def wait_for_plan(
     with progress_bar("plan", is_shown=shows_progress) as show:
         while True:
             try:
-                plan = show_plan(cloud, uuid)
+                plan = cloud.get(OPERATOR, f"/plans/{uuid}", moves="false")["plan"]
             except Unavailable:
                 if clock() - heard_at > _PATIENCE_S:
                     raise
@@ -63,7 +63,7 @@ def wait_for_plan(
                 heard_at = clock()
                 show(_share(plan), f"{plan['state']}: {plan['message']}" if plan["message"] else plan["state"])
                 if plan["state"] in _ENDED or (plan["state"] == "paused" and not plan["progress"]["running"]):
-                    return plan
+                    return show_plan(cloud, uuid)
             pause(_ASKED_EVERY_S)
 
 

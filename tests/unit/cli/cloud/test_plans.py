@@ -20,9 +20,11 @@ class Cloud:
 
     def __init__(self, *plans: dict[str, Any] | None) -> None:
         self.plans = list(plans)
+        self.queries: list[dict[str, str]] = []
 
     def get(self, service: str, path: str, version: str | None = None, **query: str) -> dict[str, Any]:
         del service, version
+        self.queries.append(query)
         if path == "/plans":
             return {"plans": [each for each in self.plans if each is not None and each["state"] == query["state"]]}
         found = self.plans.pop(0) if len(self.plans) > 1 else self.plans[0]
@@ -37,6 +39,7 @@ def test_the_end_of_a_plan_is_waited_for(last: dict[str, Any]) -> None:
     pauses: list[float] = []
     assert wait_for_plan(cloud, "p", pause=pauses.append) == last
     assert len(pauses) == 4
+    assert cloud.queries == [{"moves": "false"}] * 5 + [{}], "moves are read once"
 
 
 def test_a_cloud_that_stays_away_is_an_error() -> None:

@@ -70,38 +70,38 @@ def job_of(database: Database, plan: PlanRow) -> JobRow:
         return jobs.get(connection, plans.get(connection, plan.uuid).job_uuid or "")
 
 
-def test_the_bounds_of_the_job_are_what_is_left(database: Database) -> None:
-    plan, moves = running(database, moves=5, gib=10.0, how="live")
-    RebalanceJobs(database, "me").begin(plan, moves, "because")
-    job = job_of(database, plan)
+def test_the_bounds_of_the_job_are_what_is_left(sqlite: Database) -> None:
+    plan, moves = running(sqlite, moves=5, gib=10.0, how="live")
+    RebalanceJobs(sqlite, "me").begin(plan, moves, "because")
+    job = job_of(sqlite, plan)
     assert job.parameters == {"objective": "spread", "moves": 4, "gib": 6.0, "how": "live"}
-    with database.read() as connection:
+    with sqlite.read() as connection:
         assert jobs.prepared_of(connection, job.uuid) == {**job.parameters, "aggregate_id": 3}
         assert plans.get(connection, plan.uuid).message == "because"
 
 
-def test_nothing_is_planned_beyond_the_bounds(database: Database) -> None:
-    plan, moves = running(database, moves=1)
+def test_nothing_is_planned_beyond_the_bounds(sqlite: Database) -> None:
+    plan, moves = running(sqlite, moves=1)
     with pytest.raises(NoJobError):
-        RebalanceJobs(database, "me").begin(plan, moves, "because")
+        RebalanceJobs(sqlite, "me").begin(plan, moves, "because")
 
 
-def test_a_full_queue_leaves_the_plan_as_it_was(database: Database) -> None:
-    plan, moves = running(database)
+def test_a_full_queue_leaves_the_plan_as_it_was(sqlite: Database) -> None:
+    plan, moves = running(sqlite)
     with pytest.raises(QueueFull):
-        RebalanceJobs(database, "me", most=0).begin(plan, moves, "because")
-    with database.read() as connection:
+        RebalanceJobs(sqlite, "me", most=0).begin(plan, moves, "because")
+    with sqlite.read() as connection:
         assert plans.get(connection, plan.uuid).job_uuid is None
 
 
-def test_the_result_of_the_job_is_the_new_rest(database: Database) -> None:
-    plan, moves = running(database)
-    asked = RebalanceJobs(database, "me")
+def test_the_result_of_the_job_is_the_new_rest(sqlite: Database) -> None:
+    plan, moves = running(sqlite)
+    asked = RebalanceJobs(sqlite, "me")
     asked.begin(plan, moves, "because")
-    job = job_of(database, plan).uuid
+    job = job_of(sqlite, plan).uuid
     assert asked.result(job, 7) is None
-    (claimed,) = database.write(lambda tx: jobs.claim(tx, "me", 1))
-    database.write(lambda tx: jobs.finish(tx, "me", claimed, zlib.compress(orjson.dumps(RESULT))))
+    (claimed,) = sqlite.write(lambda tx: jobs.claim(tx, "me", 1))
+    sqlite.write(lambda tx: jobs.finish(tx, "me", claimed, zlib.compress(orjson.dumps(RESULT))))
     found = asked.result(job, 7)
     assert found is not None
     (new,) = found.moves
@@ -109,16 +109,16 @@ def test_the_result_of_the_job_is_the_new_rest(database: Database) -> None:
     assert found.stays == [{"server": "x", "name": "", "host": "a", "reason": "locked"}]
 
 
-def test_a_job_without_a_result_is_no_job(database: Database) -> None:
-    plan, moves = running(database)
-    asked = RebalanceJobs(database, "me")
+def test_a_job_without_a_result_is_no_job(sqlite: Database) -> None:
+    plan, moves = running(sqlite)
+    asked = RebalanceJobs(sqlite, "me")
     asked.begin(plan, moves, "because")
-    job = job_of(database, plan).uuid
-    long_ago = database.clock.now() - timedelta(minutes=5)
-    database.write(lambda tx: tx.execute(sa.update(t.jobs).values(created_at=long_ago)))
+    job = job_of(sqlite, plan).uuid
+    long_ago = sqlite.clock.now() - timedelta(minutes=5)
+    sqlite.write(lambda tx: tx.execute(sa.update(t.jobs).values(created_at=long_ago)))
     with pytest.raises(NoJobError, match="has not begun"):
         asked.result(job, 0)
-    assert job_of(database, plan).state is JobState.CANCELLED
+    assert job_of(sqlite, plan).state is JobState.CANCELLED
     with pytest.raises(NoJobError, match="cancelled"):
         asked.result(job, 0)
     with pytest.raises(NoJobError, match="could not be found"):

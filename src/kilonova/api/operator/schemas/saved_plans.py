@@ -35,5 +35,6 @@ NEW = Schemas(
 LIST = Schemas(
     {(1, 0): query({**PAGE, "marker": _UUID, "state": {"enum": [each.value for each in PlanState]}}, extra=False)}
 )
+SHOW = Schemas({(1, 0): query({"moves": {"enum": ["true", "false"]}}, extra=False)})
 #: Schema of the bodies of apply, pause, resume and cancel, which must be empty.
 ACT = Schemas({(1, 0): {"type": ["object", "null"], "additionalProperties": False}})
