@@ -42,6 +42,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "plan": "kilonova.cli.commands.plan:app",
         "maintenance": "kilonova.cli.commands.maintenance:app",
         "diff": "kilonova.cli.commands.diff:diff",
+        "preview": "kilonova.cli.commands.preview:app",
         "jobs": "kilonova.cli.commands.jobs:app",
         "audit": "kilonova.cli.commands.audit:app",
     },

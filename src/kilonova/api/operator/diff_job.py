@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy.engine import Connection
 
 from kilonova.api.http import Context
-from kilonova.api.operator.bodies.policy_change import AskedDiff
+from kilonova.api.operator.bodies.policy_change import AskedChange, AskedDiff
 from kilonova.api.operator.job_kind import JobKind
 from kilonova.api.operator.policy_changes import checked_aggregates, unmet
 from kilonova.api.operator.schemas.policy_change import DIFF
@@ -54,7 +54,8 @@ def diff_of(
     policies = Policies(rebuild(RuleChange()), rebuild(change.rules), change)
     places = decisions.newest(connection, asked.last)
     found = policy_diff(connection, policies, places, most=asked.listed, progress=progress)
-    return {"seq": mirror_source.seq_in(connection), **diff_view(found), "notes": _notes(found, asked, aggregates)}
+    notes = [*notes_of(found, asked, aggregates), *_short(found, asked)]
+    return {"seq": mirror_source.seq_in(connection), **diff_view(found), "notes": notes}
 
 
 def diff_view(found: PolicyDiff) -> dict[str, Any]:
@@ -103,7 +104,7 @@ def _time(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def _notes(found: PolicyDiff, asked: AskedDiff, aggregates: Mapping[str, int]) -> list[str]:
+def notes_of(found: PolicyDiff, asked: AskedChange, aggregates: Mapping[str, int]) -> list[str]:
     """Return what the operator must know about the answer."""
     unused = [name for name in asked.flavors if not found.flavors[name]]
     notes = [f"No decision that was looked at is for the flavor {name}." for name in unused]
@@ -116,9 +117,13 @@ def _notes(found: PolicyDiff, asked: AskedDiff, aggregates: Mapping[str, int]) -
             f"{found.decided_twice} decisions were made under other options than the present ones, so they are compared"
             f" with what the present options decide; {found.outdated} of them were decided otherwise at the time."
         )
-    if found.decisions < asked.last:
-        notes.append(f"Only {found.decisions} decisions are stored ([operator] decision_retention).")
     return notes
+
+
+def _short(found: PolicyDiff, asked: AskedDiff) -> list[str]:
+    if found.decisions >= asked.last:
+        return []
+    return [f"Only {found.decisions} decisions are stored ([operator] decision_retention)."]
 
 
 KIND = JobKind(

@@ -25,6 +25,8 @@ from kilonova.api.operator import (
     metrics,
     options,
     plans,
+    preview,
+    preview_job,
     read_only,
     rebalance_job,
     servers,
@@ -52,6 +54,7 @@ RESOURCES = (
     metrics,
     options,
     plans,
+    preview,
     read_only,
     servers,
     stray_ports,
@@ -60,7 +63,7 @@ RESOURCES = (
     workflows,
 )
 RULES = (
-    *(each for resource in (*RESOURCES, diff_job, rebalance_job) for each in resource.RULES),
+    *(each for resource in (*RESOURCES, diff_job, preview_job, rebalance_job) for each in resource.RULES),
     rule("kilonova:openapi:show", ANYONE, "Show the OpenAPI document", ("GET", "/operator/v1/openapi.json")),
 )
 

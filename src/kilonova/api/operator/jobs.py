@@ -10,6 +10,7 @@ from kilonova.api.compute.links import next_link
 from kilonova.api.compute.times import whole_seconds
 from kilonova.api.faults import HttpError
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, integer_param
+from kilonova.api.operator.job_kind import JobKind
 from kilonova.api.operator.job_kinds import KINDS
 from kilonova.api.operator.schemas import jobs as schemas
 from kilonova.api.operator.schemas.parameters import NO_QUERY
@@ -43,7 +44,14 @@ def start_job(ctx: Context, request: Request) -> Reply:
         kind.parameters.check(parameters, request.version)
     except InvalidRequest as error:
         raise InvalidRequest(f"{error.message} (parameters of {kind.name})", **error.fields) from None
-    prepared = kind.prepare(ctx, parameters)
+    return queued_job(ctx, kind, parameters, kind.prepare(ctx, parameters))
+
+
+def queued_job(ctx: Context, kind: JobKind, parameters: Any, prepared: Any) -> Reply:
+    """Queue a job, and return 202 with the job. ``prepared``: what ``kind.prepare`` has returned.
+
+    Errors: 400 if the job is too large; 429 if the limit of unfinished jobs is reached.
+    """
     if len(orjson.dumps(prepared)) > _LONGEST_PREPARED:
         raise invalid_field("parameters", "They describe more than one job can take; split them.")
     new = NewJob(

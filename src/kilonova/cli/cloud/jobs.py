@@ -44,6 +44,18 @@ def finished_job(
     Raises: JobFailed, and what the connection raises.
     """
     uuid = cloud.call("POST", OPERATOR, "/jobs", json={"kind": kind, "parameters": parameters})["job"]["id"]
+    return ended_job(cloud, kind, uuid, shows_progress=shows_progress, pause=pause)
+
+
+def ended_job(
+    cloud: WritableApi,
+    kind: str,
+    uuid: str,
+    *,
+    shows_progress: bool = True,
+    pause: Callable[[float], None] = time.sleep,
+) -> dict[str, Any]:
+    """Wait for the end of a job, and return it; arguments and errors as of :func:`finished_job`."""
     try:
         with progress_bar(kind, is_shown=shows_progress) as show:
             while True:

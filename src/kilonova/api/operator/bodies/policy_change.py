@@ -63,3 +63,10 @@ class AskedDiff(AskedChange, frozen=True, kw_only=True):
 
     last: int = 10_000
     listed: int = 1_000
+
+
+class AskedPreview(AskedChange, frozen=True, kw_only=True):
+    """Body of POST /operator/v1/preview. ``days``: age of the oldest requests to repeat; ``listed``: items to show."""
+
+    days: float = 7
+    listed: int = 1_000

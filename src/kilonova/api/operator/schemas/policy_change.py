@@ -40,12 +40,22 @@ CHANGE: JSONDict = {
     "flavors": _by_name(_FLAVOR),
 }
 LAST: JSONDict = {"type": "integer", "minimum": 1, "maximum": MOST_DECISIONS}
+DAYS: JSONDict = {"type": "number", "minimum": 0, "maximum": 3650}
 LISTED: JSONDict = {"type": "integer", "minimum": 0, "maximum": MOST_LISTED}
 DIFF = Schemas(
     {
         (1, 0): {
             "type": "object",
             "properties": {**CHANGE, "last": LAST, "listed": LISTED},
+            "additionalProperties": False,
+        }
+    }
+)
+PREVIEW = Schemas(
+    {
+        (1, 0): {
+            "type": "object",
+            "properties": {**CHANGE, "days": DAYS, "listed": LISTED},
             "additionalProperties": False,
         }
     }

@@ -182,6 +182,10 @@ RESPONSES: Mapping[tuple[str, str], Mapping[str, Mapping[str, JSONDict]]] = {
     ("GET", "/v1/plans/{uuid}"): _ok(_PLAN),
     ("DELETE", "/v1/plans/{uuid}"): {"204": {}},
     **{("POST", f"/v1/plans/{{uuid}}/{act}"): {"202": {JSON: _PLAN}} for act in ("apply", "pause", "resume", "cancel")},
+    ("POST", "/v1/preview"): {
+        **_ok(_record(seq=_WHOLE, violations=_WHOLE, rules=_OBJECTS, servers=_OBJECTS, requests=_OBJECT)),
+        "202": {JSON: _JOB},
+    },
     ("GET", "/v1/read-only"): _ok(_record(read_only=_named("ReadOnly"))),
     ("PUT", "/v1/read-only"): _ok(_record(read_only=_named("ReadOnly"))),
     ("GET", "/v1/servers/count"): _ok(_record(count=_WHOLE)),
