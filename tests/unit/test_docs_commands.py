@@ -20,6 +20,7 @@ from kilonova.api.compute.versions import MAX_VERSION as NEWEST_COMPUTE
 from kilonova.api.placement.root import MAX_VERSION as NEWEST_PLACEMENT
 from kilonova.cli.application import build
 from kilonova.config.console_proxy import ConsoleProxySettings
+from kilonova.config.dashboard import DashboardSettings
 from kilonova.config.section import settings_of
 from kilonova.config.settings import former_names, own_options
 from kilonova.db.change_log import changes
@@ -39,6 +40,8 @@ _OF_NOVA = {
 }  # fmt: skip
 #: Options of the stock client that pages name without their command.
 _OF_THE_CLIENT = {"--deleted", "--os-domain-name", "--os-system-scope", "--serial", "--wait"}
+#: Sections of processes besides control processes and agents.
+_PROCESSES = (ConsoleProxySettings, DashboardSettings)
 #: Sections that hold the credentials of a user, with the options of keystoneauth.
 _CREDENTIALS = ("keystone_authtoken", "service_user", "glance", "neutron", "nova", "keystone", "oslo_limit")
 
@@ -147,7 +150,7 @@ def _code(text: str) -> Iterator[str]:
 def known_options() -> frozenset[tuple[str, str]]:
     """Return (section, option) of Kilonova and of the libraries that read its configuration files."""
     found = {(group, option.name) for group, option in own_options()} | set(former_names())
-    found |= {(setting.group, setting.oslo.name) for setting in settings_of(ConsoleProxySettings)}
+    found |= {(setting.group, setting.oslo.name) for each in _PROCESSES for setting in settings_of(each)}
     for library in (policy_opts, middleware_opts, limit_opts):
         found |= {
             (str(group or "DEFAULT"), option.name) for group, options in library.list_opts() for option in options

@@ -61,6 +61,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "api": "kilonova.cli.commands.api:api",
         "compute": "kilonova.cli.commands.compute:app",
         "console-proxy": "kilonova.cli.commands.console_proxy:console_proxy",
+        "dashboard": "kilonova.cli.commands.dashboard:dashboard",
     },
     "Documentation": {
         "docs": "kilonova.cli.commands.docs:app",

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all pages share: sessions and their protection, templates, scripts, styles and live updates."""
