@@ -9,6 +9,7 @@ import msgspec
 from kilonova.claims.cloud_snapshot import CloudSnapshot, cloud_snapshot
 from kilonova.claims.present_drain import drained
 from kilonova.claims.stored_plans import drain_request, moves_of, stays_of
+from kilonova.db import plans
 from kilonova.db.database import Database
 from kilonova.db.plan_moves import NewMove, PlanMove
 from kilonova.db.plans import PlanRow
@@ -18,7 +19,7 @@ from kilonova.planning.checked_waves import checked
 from kilonova.planning.cloud import Cloud
 from kilonova.planning.plan import Plan, PlannedMove
 from kilonova.planning.planned_server import HAS_TASK, KINDS
-from kilonova.records import dataclass
+from kilonova.records import dataclass, replace
 from kilonova.scheduler.devices.pci_request import Alias
 from kilonova.scheduler.engine.engine import Engine
 
@@ -72,6 +73,11 @@ class PresentPlans:
         cloud = self._snapshot(drained_hosts | sources).cloud
         gone, planned, objections = _matched(cloud, rest, locked_too=bool(plan.request.get("locked")))
         objections += _newcomers(cloud, drained_hosts, rest, plan.stays)
+        if plan.kind is PlanKind.DRAIN:
+            elsewhere = self._drained_elsewhere(plan)
+            objections += [
+                f"Another plan empties host {move.dest_host}." for move in rest if move.dest_host in elsewhere
+            ]
         if not objections:
             objections = _refused(cloud, planned, check)
         return Verdict(tuple(gone), objections[0] if objections else None)
@@ -97,7 +103,8 @@ class PresentPlans:
             _learn(taken.cloud, failed)
             return taken
 
-        taken, found = drained(snapshot, drain_request(plan.request), check)
+        asked = replace(drain_request(plan.request), avoiding=self._drained_elsewhere(plan))
+        taken, found = drained(snapshot, asked, check)
         return NewRest(moves_of(taken.cloud, found, first_wave), stays_of(taken.cloud, found), taken.seq)
 
     def _still_valid(
@@ -107,6 +114,11 @@ class PresentPlans:
         _, planned, _ = _matched(taken.cloud, rest, locked_too=bool(plan.request.get("locked")))
         done, _ = checked(taken.cloud, planned, check)
         return NewRest(moves_of(taken.cloud, Plan(done), first_wave), plan.stays, taken.seq)
+
+    def _drained_elsewhere(self, plan: PlanRow) -> frozenset[str]:
+        """Return the hosts that other active plans empty: two plans would move servers to and fro between them."""
+        with self._database.read() as connection:
+            return plans.drained_elsewhere(connection, plan.uuid)
 
     def _snapshot(self, on_hosts: Collection[str] | None) -> CloudSnapshot:
         return cloud_snapshot(self._database, self._mirror, self._engine, on_hosts=on_hosts, aliases=self._aliases)

@@ -210,6 +210,12 @@ def owned(connection: Connection, owner: str) -> tuple[PlanRow, ...]:
     return tuple(map(_plan, connection.execute(wanted).mappings()))
 
 
+def drained_elsewhere(connection: Connection, uuid: str) -> frozenset[str]:
+    """Return the hosts that other active plans than ``uuid`` empty."""
+    wanted = sa.select(_P.request).where(_P.kind == PlanKind.DRAIN.value, _P.state.in_(_ACTIVE), _P.uuid != uuid)
+    return frozenset(host for request in connection.execute(wanted).scalars() for host in request["hosts"])
+
+
 def require(tx: Transaction, uuid: str, owner: str, states: Collection[PlanState] = ACTIVE) -> PlanRow:
     """Return a plan that ``owner`` applies and that has one of these states. Raises: PlanLostError."""
     row = tx.execute(sa.select(t.plans).where(_P.uuid == uuid)).mappings().first()

@@ -9,11 +9,12 @@ from kilonova.db.plan_moves import PlanMove
 from kilonova.db.plans import PlanRow
 from kilonova.model.instance import LockedBy
 from kilonova.model.move_plan import How
+from kilonova.model.saved_plan import PlanState
 from kilonova.planning.drain import DrainRequest
 from kilonova.planning.plan import Limits
 from kilonova.records import replace
 from kilonova.scheduler.settings import SchedulerConfig
-from support.applied_plans import moves_of_plan, plan_of, save_drain
+from support.applied_plans import become, moves_of_plan, plan_of, save_drain
 from support.cell import BIGGER, Cell, NewCell, asker, host
 
 Saved = tuple[PlanRow, list[PlanMove]]
@@ -73,6 +74,15 @@ def test_a_full_destination_is_an_objection(cell: Cell, planner: PresentPlans, s
     assert {move.dest_host for move in planner.again(plan, moves, [], 3).moves} == {"node2", "node3"} - {
         moves[0].dest_host
     }
+
+
+def test_servers_avoid_hosts_that_another_plan_empties(cell: Cell, planner: PresentPlans, saved: Saved) -> None:
+    plan, moves = saved
+    other = save_drain(cell, DrainRequest(frozenset({"node2"})))
+    assert planner.judge(plan, moves).objection is None
+    become(cell, other, PlanState.RUNNING)
+    assert planner.judge(plan, moves).objection == "Another plan empties host node2."
+    assert {move.dest_host for move in planner.again(plan, moves, [], 1).moves} == {"node3"}
 
 
 def test_servers_avoid_hosts_on_which_they_failed(planner: PresentPlans, saved: Saved) -> None:

@@ -182,7 +182,7 @@ class AppliedPlan:
             return self._end()
         wave = rest[0].wave
         first = [move for move in rest if move.wave == wave]
-        self._tell(f"Wave {wave + 1}: {len(first)} moves have begun.")
+        self._tell(f"Wave {wave} begins: {_counted(len(first), 'move')}.")
         self._begin(first, MOST_UNDER_WAY)
         return False
 
@@ -255,15 +255,15 @@ class AppliedPlan:
         last = {move.server_uuid: move for move in self._moves(frozenset(MoveState))}
         failed = [move for move in last.values() if move.state is MoveState.FAILED]
         if failed:
-            self._finish(PlanState.FAILED, f"The moves of {len(failed)} servers have failed.")
+            self._finish(PlanState.FAILED, f"Moves have failed: {_counted(len(failed), 'server')}.")
         else:
-            self._finish(PlanState.DONE, f"{len(stays)} servers stay." if stays else "")
+            self._finish(PlanState.DONE, f"On their hosts stay: {_counted(len(stays), 'server')}." if stays else "")
         return False
 
     def _finish(self, state: PlanState, message: str) -> None:
         uuid, owner = self._plan.uuid, self._env.owner
         self._env.database.write(lambda tx: plans.finish(tx, uuid, owner, state, message))
-        LOG.info("Plan %s is %s. %s", uuid, state.value, message)
+        LOG.info("Plan %s is %s%s", uuid, state.value, f": {message}" if message else "")
 
     def _tell(self, message: str) -> None:
         uuid, owner = self._plan.uuid, self._env.owner
@@ -273,3 +273,7 @@ class AppliedPlan:
     def _moves(self, states: Collection[MoveState], wave: int | None = None) -> list[PlanMove]:
         with self._env.database.read() as connection:
             return plan_moves.of_plan(connection, self._plan.uuid, states, wave=wave)
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"

@@ -57,7 +57,7 @@ def test_a_server_stays_if_all_its_moves_fail(cell_of: NewCell) -> None:
     plan = saved(cell, How.LIVE)
     apply(cell)
     found, moves = plan_of(cell, plan), moves_of_plan(cell, plan)
-    assert (found.state, found.message) == (PlanState.FAILED, "The moves of 1 servers have failed.")
+    assert (found.state, found.message) == (PlanState.FAILED, "Moves have failed: 1 server.")
     assert len(moves) == len({move.dest_host for move in moves}) == MOST_FAILURES
     assert all(move.reason for move in moves)
     (stay,) = found.stays
@@ -113,6 +113,20 @@ def test_a_move_that_cannot_be_confirmed_does_not_hold_the_plan_up(cell_of: NewC
         "The state of the server was changed before its confirmation.",
     )
     assert plan_of(cell, plan).state is PlanState.FAILED
+
+
+def test_two_drains_at_once_do_not_move_servers_to_and_fro(cell_of: NewCell) -> None:
+    cell = cell_of(*(host(f"node{number}") for number in range(1, 5)))
+    servers = [*cell.boot(3, force_host="node1"), *cell.boot(3, force_host="node2")]
+    cell.bus.run()
+    both = [save_drain(cell, DrainRequest(frozenset({name}), How.LIVE)) for name in ("node1", "node2")]
+    for plan in both:
+        become(cell, plan, PlanState.RUNNING)
+    apply(cell)
+    assert [plan_of(cell, plan).state for plan in both] == [PlanState.DONE] * 2
+    assert {cell.instance(each).host for each in servers} == {"node3", "node4"}
+    assert all(len(statuses) == 1 for statuses in migrations(cell).values())
+    cell.check()
 
 
 class Objecting:
