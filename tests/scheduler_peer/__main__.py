@@ -23,7 +23,7 @@ from kilonova.scheduler.filters import FILTERS
 from kilonova.scheduler.host_table import ALL_ROWS, HostTable
 from kilonova.scheduler.settings import SchedulerConfig
 from kilonova.scheduler.weighers import WEIGHERS
-from scheduler_peer import decisions, nova_world, placement_queries, readings
+from scheduler_peer import decisions, forecasts, nova_world, placement_queries, readings
 from scheduler_peer.differences import DIFFERENCES, OF_READINGS, Case
 from support import device_clouds
 from support.decision_cases import CASES
@@ -187,6 +187,20 @@ def compare_decisions(count: int, seed: int) -> Tally:
     raise AssertionError
 
 
+def compare_forecast(count: int, seed: int) -> Tally:
+    """Compare the hosts of the wanted number of servers that arrive and leave in a year."""
+    tally = Tally()
+    for step in forecasts.steps(count, seed):
+        tally.passed += step.ours is not None
+        if step.ours == step.theirs:
+            tally.agree += 1
+        elif step.tied:
+            tally.explained["the weights of both hosts are equal but for rounding"] += 1
+        else:
+            tally.unexplained.append(str(step))
+    return tally
+
+
 def _compare_filter(
     name: str, rule: Any, nova: Any, hosts: HostTable, states: list[Any], spec: RequestSpec, theirs: Any, tally: Tally
 ) -> None:
@@ -252,6 +266,9 @@ def main() -> int:
     results = dict(sorted(results.items()))
     if not arguments.rules or decisions.DECISIONS in arguments.rules:
         results[decisions.DECISIONS] = compare_decisions(arguments.pairs // _PAIRS_PER_DECISION, arguments.seed)
+        nova_world.configure(COMMON)
+    if not arguments.rules or forecasts.FORECAST in arguments.rules:
+        results[forecasts.FORECAST] = compare_forecast(arguments.pairs // _PAIRS_PER_DECISION, arguments.seed)
         nova_world.configure(COMMON)
     placement_queries.configure()
     for name in readings.READINGS:

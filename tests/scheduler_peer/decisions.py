@@ -225,6 +225,17 @@ def _for_servers(question: Question) -> RequestSpec:
     return replace(question.spec, instance_uuids=tuple(f"new{number}" for number in range(question.count)))
 
 
+def manager_of(config: SchedulerConfig) -> Any:
+    """Return Nova's scheduler manager with the filters of a configuration and all weighers, without a database."""
+    manager = SchedulerManager.__new__(SchedulerManager)
+    of_hosts = manager.host_manager = host_manager.HostManager.__new__(host_manager.HostManager)
+    of_hosts.filter_handler = filters.HostFilterHandler()
+    of_hosts.enabled_filters = [nova_world.filter_classes()[name]() for name in config.enabled_filters]
+    of_hosts.weight_handler = weights.HostWeightHandler()
+    of_hosts.weighers = [cls() for cls in nova_world.weigher_classes().values()]
+    return manager
+
+
 class Theirs:
     """Nova's scheduler on one question, changed by some of the :data:`CHANGES`. Raises: what Nova raises."""
 
@@ -234,18 +245,13 @@ class Theirs:
         self._question = question
         self._states = nova_world.host_states(question.cloud)
         nova_world.with_members(self._states, question.spec)
-        self._spec, alternatives = _asked(question)
+        self._spec, alternatives = request_of(question)
         self._ledger = Ledger({each.host: each for each in question.cloud.records}, alternatives)
-        self._manager = SchedulerManager.__new__(SchedulerManager)
-        self._manager.host_manager = host_manager.HostManager.__new__(host_manager.HostManager)
+        self._manager = manager_of(question.config)
         self._weights: Mapping[str, float] = {}
-        of_hosts = self._manager.host_manager
-        of_hosts.filter_handler = filters.HostFilterHandler()
-        of_hosts.enabled_filters = [nova_world.filter_classes()[name]() for name in question.config.enabled_filters]
-        of_hosts.weight_handler = weights.HostWeightHandler()
-        self._weigh = of_hosts.weight_handler.get_weighed_objects
-        of_hosts.weight_handler.get_weighed_objects = self._keep_weights
-        of_hosts.weighers = [cls() for cls in nova_world.weigher_classes().values()]
+        weight_handler = self._manager.host_manager.weight_handler
+        self._weigh = weight_handler.get_weighed_objects
+        weight_handler.get_weighed_objects = self._keep_weights
         traits = ResourceRequest.from_request_spec(self._spec)
         self._hosts = [state for state in self._states if self._serves(state.host, traits)]
         self._index = 0
@@ -309,7 +315,7 @@ class Theirs:
         return Choice(dict(left[:_ALTERNATES]))
 
 
-def _asked(question: Question) -> tuple[Any, Sequence[Mapping[str, int]]]:
+def request_of(question: Question) -> tuple[Any, Sequence[Mapping[str, int]]]:
     """Return the request as Nova's object, and the amounts of its queries to Placement. Raises: nova_world.Refused."""
     spec = question.spec
     asked = nova_world.request_spec(spec)
@@ -420,7 +426,7 @@ def _rules_agree(question: Question) -> bool:
     hosts, states = question.cloud.table(), nova_world.host_states(question.cloud)
     spec = _for_servers(question)
     nova_world.with_members(states, spec)
-    asked, _ = _asked(question)
+    asked, _ = request_of(question)
     for name, rule in zip(question.config.enabled_filters, engine.filters, strict=True):
         theirs = [nova_world.passes(nova_world.filter_classes()[name](), state, asked) for state in states]
         if theirs != rule.passes(hosts, spec).tolist():
