@@ -17,6 +17,7 @@ from kilonova.api.operator import (
     diff_job,
     drain,
     explain,
+    forecast_job,
     health,
     host_usage,
     hosts,
@@ -63,7 +64,7 @@ RESOURCES = (
     workflows,
 )
 RULES = (
-    *(each for resource in (*RESOURCES, diff_job, preview_job, rebalance_job) for each in resource.RULES),
+    *(each for resource in (*RESOURCES, diff_job, forecast_job, preview_job, rebalance_job) for each in resource.RULES),
     rule("kilonova:openapi:show", ANYONE, "Show the OpenAPI document", ("GET", "/operator/v1/openapi.json")),
 )
 

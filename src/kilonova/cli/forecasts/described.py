@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from kilonova.cli.forecasts.lines import at_line, load_yaml
+from kilonova.cli.forecasts.policies import load_policy
 from kilonova.cli.forecasts.traces import load_trace
 from kilonova.cli.scenarios.file import find_scenario
 from kilonova.cli.scenarios.settings import import_from, settings_and_rules
@@ -44,11 +45,12 @@ _NO_HOSTS = "the described cloud has no hosts"
 
 @dataclass(frozen=True, slots=True)
 class ForecastFile:
-    """A scenario with its file. ``text``: its content, for the lines of errors."""
+    """A scenario with its file. ``text``: its content, for the lines of errors. ``content``: the same, decoded."""
 
     path: Path
     text: str
     scenario: Scenario
+    content: Mapping[str, Any]
 
     def placed(self, error: ScenarioError) -> ConfigurationError:
         """Return an error of a field with the file and the line."""
@@ -59,7 +61,7 @@ def load_forecast(path: Path) -> ForecastFile:
     """Read a scenario of a forecast. Raises: ConfigurationError naming the file, the line and the field."""
     content, text = load_yaml(path)
     try:
-        return ForecastFile(path, text, scenario_of(content))
+        return ForecastFile(path, text, scenario_of(content), content)
     except ScenarioError as error:
         raise at_line(path, text, error) from None
 
@@ -168,18 +170,8 @@ def _first_servers(
 
 def _policy_of(path: Path, cloud: DescribedCloud) -> Policy:
     """Return the policy of a file: the options of the described cloud, changed. Raises: ConfigurationError."""
-    content, text = load_yaml(path)
-    if not isinstance(content, dict):
-        raise ConfigurationError(f"{path}: a policy must be a mapping")
-    if unknown := sorted(map(str, content.keys() - {"name", "options"})):
-        error = ScenarioError(unknown[0], "unknown field; known fields: name, options")
-        raise at_line(path, text, error)
-    options = content.get("options", {})
-    if not isinstance(options, dict) or not all(isinstance(each, dict) for each in options.values()):
-        raise at_line(path, text, ScenarioError("options", "must be a mapping of sections to options"))
-    known: Mapping[str, Mapping[str, Any]] = options
-    changed = replace(cloud, options=with_defaults(known, cloud.options))
-    return _policy(str(content.get("name", path.stem)), changed)
+    given = load_policy(path)
+    return _policy(given.name, replace(cloud, options=with_defaults(given.options, cloud.options)))
 
 
 def _policy(name: str, cloud: DescribedCloud) -> Policy:

@@ -2,6 +2,7 @@
 """YAML files whose fields have line numbers."""
 
 import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,15 @@ def load_yaml(path: Path) -> tuple[Any, str]:
         raise ConfigurationError(f"{path}{line}: {error.problem or error.context}") from None
     except (UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
         raise ConfigurationError(f"{path}: {error or type(error).__name__}") from None
+
+
+def mapping_of(path: Path, content: Any, text: str, known: Collection[str], what: str) -> dict[str, Any]:
+    """Return the content of a file that must be a mapping with ``known`` fields only. Raises: ConfigurationError."""
+    if not isinstance(content, dict):
+        raise ConfigurationError(f"{path}: {what} must be a mapping")
+    if unknown := sorted(map(str, content.keys() - known)):
+        raise at_line(path, text, ScenarioError(unknown[0], f"unknown field; known fields: {', '.join(known)}"))
+    return content
 
 
 def at_line(path: Path, text: str, error: ScenarioError) -> ConfigurationError:

@@ -138,7 +138,7 @@ class VirtualCloud:
             return
         number = int(self._workload.servers.group[server])
         joined = group.with_members(self.hosts.hosts[row], sign)
-        if joined.hosts:
+        if joined.hosts or self._workload.groups[number].hosts:
             self.groups[number] = joined
         else:
             self.groups.pop(number, None)

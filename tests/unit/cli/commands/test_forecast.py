@@ -62,7 +62,7 @@ def test_the_table_has_a_line_for_each_policy(tmp_path: Path, capsys: pytest.Cap
         ("seed: 1", ": object missing required field `length`"),
         ("seed: 1\nlength: 5x", ", line 2: length: expected `str` that is a duration such as 12h, 30d or 1y"),
         ("length: 1y\nodd: 1", ", line 2: odd: unknown field"),
-        ("length: 1y\nseed: 1", ": cloud: must be the name or file of a scenario, or a mapping"),
+        ("length: 1y\ncloud: [1]", ", line 2: cloud: must be the name or file of a scenario, or a mapping"),
         ("length: 1y\ncloud: nowhere", ", line 2: cloud: no scenario or file has the name 'nowhere'"),
         ("length: 1y\ncloud: {hosts: 0}", ", line 2: cloud: the described cloud has no hosts"),
         (
