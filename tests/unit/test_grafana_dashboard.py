@@ -53,6 +53,7 @@ def told() -> dict[str, set[str]]:
             WorkflowEvent(phase=phase, kind="build", step="spawn", instance_uuid="i", request_id="r", seconds=1.0)
         )
     metrics.decided(1, 0.1)
+    metrics.plan_move_ended("done")
     metrics.hosts_removed({"RamFilter": 2})
     found = defaultdict(set)
     for family in text_string_to_metric_families(metrics.text()[0].decode()):
