@@ -125,7 +125,7 @@ def test_each_server_of_a_batch_gets_what_a_whole_decision_gives_it(seed: int) -
         return build_host_table(records, aggregates).with_own_use()
 
     hosts, rngs = table(), [np.random.default_rng(seed) for _ in range(2)]
-    batch = Batch(engine, table(), spec, limit=3, rng=rngs[0])
+    batch = Batch(engine, table(), spec, limit=3, rng=rngs[0], listed=chance.choice((1, 4, 6, 256)))
     for _ in range(SERVERS):
         whole = outcome(lambda spec=spec: engine.decide(hosts, spec, limit=3, rng=rngs[1]))
         later = outcome(batch.decide)

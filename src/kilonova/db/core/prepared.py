@@ -8,10 +8,11 @@ exist and servers reuse their plans.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.visitors import iterate
@@ -175,7 +176,7 @@ class Prepared:
         arguments = []
         for name in state.positiontup if compiled.positional else state.parameters:
             parameter, index = places.get(name, (name, None))
-            convert = binds[parameter].type.dialect_impl(dialect).bind_processor(dialect)
+            convert = _to_driver(binds[parameter].type, dialect)
             if binds[parameter].required:
                 arguments.append(_Argument(name, parameter, index, None, convert))
             else:
@@ -200,10 +201,7 @@ class Prepared:
 
     def _conversions(self, dialect: sa.Dialect, described: Sequence[Any]) -> tuple[tuple[int, _Convert], ...]:
         wanted = getattr(self._statement, "selected_columns", ())
-        found = [
-            column.type.dialect_impl(dialect).result_processor(dialect, about[1])
-            for column, about in zip(wanted, described, strict=False)
-        ]
+        found = [_from_driver(column.type, dialect, about[1]) for column, about in zip(wanted, described, strict=False)]
         return tuple((index, convert) for index, convert in enumerate(found) if convert is not None)
 
 
@@ -258,6 +256,29 @@ class PreparedUpdate:
     def _prepare(self, columns: Sequence[str]) -> Prepared:
         new = {name: sa.bindparam(f"new_{name}", type_=self._table.c[name].type) for name in columns}
         return Prepared(sa.update(self._table).where(*self._conditions).values(new))
+
+
+# SQLite stores times as texts. All statements of a transaction have the same time, and many rows were written together.
+_SQLITE: sa.Dialect = sqlite.dialect()
+_TIME: Any = sa.DateTime().dialect_impl(_SQLITE)
+_text_of_time: _Convert = lru_cache(64)(_TIME.bind_processor(_SQLITE))
+_time_of_text: _Convert = lru_cache(1024)(_TIME.result_processor(_SQLITE, None))
+
+
+def _to_driver(kind: Any, dialect: sa.Dialect) -> _Convert | None:
+    """Return the converter of parameters of a type, or None if the driver takes them as they are."""
+    if dialect.name == "sqlite" and isinstance(kind, sa.DateTime):
+        return _text_of_time
+    convert: _Convert | None = kind.dialect_impl(dialect).bind_processor(dialect)
+    return convert
+
+
+def _from_driver(kind: Any, dialect: sa.Dialect, described: Any) -> _Convert | None:
+    """Return the converter of a column's values, or None if they need none. ``described``: the driver's type."""
+    if dialect.name == "sqlite" and isinstance(kind, sa.DateTime):
+        return _time_of_text
+    convert: _Convert | None = kind.dialect_impl(dialect).result_processor(dialect, described)
+    return convert
 
 
 def _converted(row: tuple[Any, ...], columns: Sequence[tuple[int, _Convert]]) -> tuple[Any, ...]:

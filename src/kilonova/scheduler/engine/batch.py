@@ -19,7 +19,7 @@ from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.decision import SURVIVED, Decision, RankedHost, RuleCount
 from kilonova.scheduler.engine.engine import Engine, Trace, ranked_host
 from kilonova.scheduler.engine.funnel import LaterFilter, LaterPlacement, LaterRoom, is_forced, later_filters
-from kilonova.scheduler.engine.incremental_scores import IncrementalScores
+from kilonova.scheduler.engine.incremental_scores import LISTED, IncrementalScores
 from kilonova.scheduler.engine.lookahead import Lookahead, LookaheadCache
 from kilonova.scheduler.engine.provider_trees import Allocations
 from kilonova.scheduler.engine.ranking import best
@@ -39,7 +39,7 @@ class Batch:
     ``hosts``: a snapshot whose ``used``, ``num_instances`` and other usage columns the batch may change.
     ``spec``: the request of the first server. The attribute :attr:`spec` is the request of the next server, with the
     servers placed so far counted as members of its group.
-    ``first``: the decision for the first server, if it is known.
+    ``first``: the decision for the first server, if it is known. ``listed``: see :class:`IncrementalScores`.
     A later server can use only the hosts that were valid for the server before it.
     Source: spec SCHEDULER §12.
     """
@@ -54,8 +54,10 @@ class Batch:
         rng: np.random.Generator | None = None,
         trace: Trace | None = None,
         first: Decision | None = None,
+        listed: int = LISTED,
     ) -> None:
         self._engine = engine
+        self._listed = listed
         self._hosts = hosts
         self._members = {} if spec.group is None else dict(spec.group.hosts)
         self.spec = spec if spec.group is None else replace(spec, group=replace(spec.group, hosts=self._members))
@@ -211,7 +213,7 @@ class Batch:
         incremental = self._scores
         if incremental is None or len(changed) > _MANY:
             incremental = self._scores = IncrementalScores.of(
-                self._engine.weighers, self._hosts, self.spec, self._alive
+                self._engine.weighers, self._hosts, self.spec, self._alive, listed=self._listed
             )
             self._look_ahead(incremental)
         elif lookahead is not None and len(changed) == 1:
@@ -224,11 +226,19 @@ class Batch:
             left = changed[self._alive[changed]]
             part = self._part(left) if len(left) else None
             incremental.follow(self._hosts, self.spec, self._alive, changed, part)
-        parts, scores = incremental.shares, incremental.scores
-        order = self._engine.order(scores, self._left, limit, rng)
-        return tuple(
-            ranked_host(self._hosts, int(incremental.rows[place]), int(place), scores, parts) for place in order
-        )
+        if rng is None or not self._engine.takes_chances:
+            order = incremental.best(min(limit, self._left))
+        else:
+            order = self._engine.order(incremental.scores, self._left, limit, rng)
+        return tuple([self._ranked(incremental, place) for place in order.tolist()])
+
+    def _ranked(self, incremental: IncrementalScores, place: int) -> RankedHost:
+        known = incremental.ranked.get(place)
+        if known is None:
+            row = int(incremental.rows[place])
+            known = ranked_host(self._hosts, row, place, incremental.scores, incremental.shares)
+            incremental.ranked[place] = known
+        return known
 
     def _look_ahead(self, incremental: IncrementalScores) -> None:
         """Start to precompute verdicts, if placing a server changes the verdict and rating of the chosen host only."""

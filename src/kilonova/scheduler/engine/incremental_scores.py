@@ -14,9 +14,12 @@ import numpy as np
 from kilonova.errors import RuleFailed
 from kilonova.model.request_spec import RequestSpec
 from kilonova.records import dataclass
+from kilonova.scheduler.decision import RankedHost
 from kilonova.scheduler.engine.ranking import (
     Scale,
     Share,
+    best,
+    best_places,
     blaming,
     counts_nothing,
     ratings,
@@ -29,6 +32,8 @@ from kilonova.scheduler.host_table import ALL_ROWS, BoolArray, FloatArray, HostT
 from kilonova.scheduler.rule import Weigher, rule_name
 
 _NO_ROWS: IntArray = np.zeros(0, dtype=np.int64)
+LISTED = 256
+"""Number of the best hosts that are listed: more than a request of 100 servers usually takes."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -156,6 +161,8 @@ class IncrementalScores:
     ``rows``: the rated rows of the host table. ``alive``: mask of the rated rows whose hosts still pass all rules.
     ``shares``: each weigher's contribution to the scores, in weigher order.
     ``are_local``: True if placing a server changes the ratings of the chosen host only.
+    ``ranked``: ranked hosts by index, made from the present scores; the caller adds them.
+    ``listed``: number of the best hosts to list.
     """
 
     rows: IntArray
@@ -164,15 +171,26 @@ class IncrementalScores:
     by_weigher: list[WeigherScores] = field(default_factory=list)
     shares: list[Share] = field(default_factory=list)
     scores: FloatArray = field(default_factory=lambda: np.zeros(0))
+    ranked: dict[int, RankedHost] = field(default_factory=dict)
+    listed: int = LISTED
+    #: Ascending indices of the best scores, and the score and index such that every index that is not listed has a
+    #: lower score, or the same score and is larger. None: not known.
+    _listed: tuple[IntArray, float, int] | None = None
 
     @classmethod
     def of(
-        cls, weighers: Sequence[Weigher], hosts: HostTable, spec: RequestSpec, alive: BoolArray
+        cls,
+        weighers: Sequence[Weigher],
+        hosts: HostTable,
+        spec: RequestSpec,
+        alive: BoolArray,
+        *,
+        listed: int = LISTED,
     ) -> "IncrementalScores":
         """Rate all remaining hosts with all weighers."""
         rows = np.flatnonzero(alive)
         all_rows = np.ones(len(rows), dtype=np.bool_)
-        made = cls(rows, all_rows, tuple(rule_name(weigher) for weigher in weighers))
+        made = cls(rows, all_rows, tuple(rule_name(weigher) for weigher in weighers), listed=listed)
         for weigher, name in zip(weighers, made.names, strict=True):
             with blaming(name):
                 factors = weigher.factors(hosts, rows)
@@ -205,6 +223,34 @@ class IncrementalScores:
     @property
     def are_local(self) -> bool:
         return all(of_weigher.only_where_placed for of_weigher in self.by_weigher)
+
+    def best(self, count: int) -> IntArray:
+        """Return the indices of the ``count`` highest scores, best first, equal scores by index. Shapes: → (K,)."""
+        if self._listed is not None and len(self._listed[0]) >= count:
+            listed, bound, last = self._listed
+            scores = self.scores.take(listed)
+            order = best(scores, count)
+            worst = int(order[-1])
+            if scores[worst] > bound or (scores[worst] == bound and listed[worst] <= last):
+                return listed[order]
+        self._listed = None
+        if count < self.listed < len(self.scores):
+            listed = best_places(self.scores, self.listed)
+            scores = self.scores.take(listed)
+            bound = float(scores.min())
+            self._listed = listed, bound, int(listed[np.flatnonzero(scores == bound)[-1]])
+        return best(self.scores, count)
+
+    def _changed(self, index: int) -> None:
+        """Forget what depends on the score of one host."""
+        self.ranked.pop(index, None)
+        if self._listed is not None:
+            listed, bound, last = self._listed
+            at = int(listed.searchsorted(index))
+            if at == len(listed) or listed[at] != index:
+                self._listed = None
+            elif self.scores[index] == -np.inf:
+                self._listed = np.delete(listed, at), bound, last
 
     def follow(
         self, hosts: HostTable, spec: RequestSpec, alive: BoolArray, changed: IntArray, part: HostTable | None
@@ -242,6 +288,8 @@ class IncrementalScores:
         if moved:
             self._add_up()
             return
+        self._listed = None
+        self.ranked.clear()
         self.scores[out] = -np.inf
         if len(left):
             self.scores[left] = total([_at(share, left) for share in self.shares], len(left))
@@ -255,6 +303,7 @@ class IncrementalScores:
             of_weigher.drop(index)
             moved |= of_weigher.rescale_one(self.alive, index)
         self.scores[index] = -np.inf
+        self._changed(index)
         if moved:
             self._add_up()
 
@@ -272,10 +321,13 @@ class IncrementalScores:
             if of_weigher.share is not None:
                 score += of_weigher.share.item(index)
         self.scores[index] = score
+        self._changed(index)
         if moved:
             self._add_up()
 
     def _add_up(self) -> None:
+        self._listed = None
+        self.ranked.clear()
         by_name = {of_weigher.name: of_weigher.share for of_weigher in self.by_weigher}
         self.shares = [Share(name, by_name.get(name)) for name in self.names]
         self.scores = total(self.shares, len(self.rows))

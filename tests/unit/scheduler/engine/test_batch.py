@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-from dataclasses import replace
+import random
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -69,6 +71,28 @@ def test_later_servers_are_only_asked_about_by_rules_whose_answer_can_change() -
     assert later.removed_by.tolist() == [len(later.steps) - 1, SURVIVED, SURVIVED]
     batch.place(1)
     assert batch.decide().removed_by.tolist() == [0, len(later.steps) - 1, SURVIVED]
+
+
+@dataclass(frozen=True, slots=True)
+class FixedScale(RAMWeigher):
+    """A weigher whose scale does not change, so that a list of the best hosts lasts."""
+
+    maximum: ClassVar[float | None] = 1e6
+
+
+@pytest.mark.parametrize("most", [3, 9, 30])
+@pytest.mark.parametrize("listed", [4, 5, 9, 30])
+@pytest.mark.parametrize("spec", [request(), with_resources(request())], ids=["no resources", "resources"])
+def test_a_list_of_the_best_hosts_does_not_change_the_ranking(spec: RequestSpec, listed: int, most: int) -> None:
+    chance = random.Random(listed)
+    hosts = [host(f"h{row}", used={"MEMORY_MB": 512 * chance.randrange(6)}) for row in range(60)]
+    engine = Engine((), (NumInstancesFilter(max_instances_per_host=most),), (FixedScale(),))
+    batches = [Batch(engine, table(*hosts).with_own_use(), spec, limit=3, listed=each) for each in (listed, 60)]
+    for _ in range(150):
+        mine, whole = (batch.decide() for batch in batches)
+        assert mine.ranked == whole.ranked
+        for batch in batches:
+            batch.place(whole.ranked[0].row)
 
 
 def test_whoever_is_full_makes_room_for_nobody() -> None:
