@@ -55,7 +55,7 @@ def some_hosts(chance: random.Random, count: int) -> tuple[SimulatedHost, ...]:
     )
 
 
-def checkpoint(cell: Cell, kept: int = 9) -> int:
+def checkpoint(cell: Cell, kept: int = 1_000) -> int:
     """Take a checkpoint now, and return its commit."""
     seq = Checkpointer(cell.database, kept, every=timedelta(0)).take_if_due()
     assert seq is not None

@@ -2,7 +2,6 @@
 """Inputs of decisions that are not in the change log. Inputs and change log together make decisions replayable."""
 
 import zlib
-from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -11,7 +10,7 @@ from kilonova.db import request_specs
 from kilonova.db.change_log.device_json import share_as_json, share_from_json
 from kilonova.mirror.state import Assumption
 from kilonova.model.request_spec import RequestSpec
-from kilonova.records import dataclass
+from kilonova.records import dataclass, replace
 from kilonova.scheduler.guests import GuestKind
 
 

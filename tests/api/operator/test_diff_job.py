@@ -168,3 +168,19 @@ def compare_with_present_options(later: Control) -> None:
     assert (found["counts"]["same"], found["decided_twice"], found["outdated"]) == (1, 1, 1)
     assert "1 decisions were made under other options" in found["notes"][0]
     assert told(diff(later, weights={"RAMWeigher": 1.0}))[0][:3] == ("elsewhere", "node3", "node1")
+
+
+def test_a_job_repeats_in_a_process_of_its_own(new_control: NewControl) -> None:
+    control = new_control(more=CONF.replace("job_workers = 0", ""), scenario=SCENARIO)
+    wait_until(lambda: has_checkpoint(control), lambda: "the first checkpoint of the control process")
+    control.boot(control.admin)
+    asked = {"kind": "diff", "parameters": {"weights": {"RAMWeigher": -1.0}, "disable": ["NumInstancesFilter"]}}
+    uuid = control.operator.post("/jobs", asked).body["job"]["id"]
+    wait_until(lambda: shown(control, uuid)["state"] == "done", lambda: f"an end of {shown(control, uuid)}")
+    assert told(shown(control, uuid)["result"]) == [("elsewhere", "node1", "node3", "RAMWeigher", "prefers")]
+
+
+def shown(control: Control, uuid: str) -> dict[str, Any]:
+    job: dict[str, Any] = control.operator.get(f"/jobs/{uuid}").body["job"]
+    assert job["state"] not in {"failed", "cancelled"}, job
+    return job
