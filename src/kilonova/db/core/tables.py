@@ -541,8 +541,6 @@ workflows = _table(
     Column("failure", JSON(none_as_null=True)),
     # A requested interrupt, such as a delete: the workflow rolls back or finishes early, depending on the kind.
     Column("interrupt", String(32)),
-    # The requested interrupt if the release before does not know it; ``interrupt`` is then the most similar one.
-    Column("exact_interrupt", String(32)),
     Column("tries", Integer, nullable=False, default=0),
     # True if the workflow has used up its retries and waits for an operator.
     Column("stuck", Boolean, nullable=False, default=False),
@@ -551,6 +549,8 @@ workflows = _table(
     # The absent host without which the step can be neither done nor undone, and the start of the wait for that host.
     Column("awaited_host", String(255)),
     Column("awaited_since", Time),
+    # The requested interrupt if the release before does not know it; ``interrupt`` is then the most similar one.
+    Column("exact_interrupt", String(32)),
 )
 
 # Leases of control processes and of sessions of agent processes. ``host_agents`` maps each host to the process with its
