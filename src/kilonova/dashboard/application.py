@@ -9,7 +9,7 @@ from typing import Any
 import falcon
 import falcon.asgi
 
-from kilonova.dashboard.pages import about_me, hosts, overview, servers, sign_in
+from kilonova.dashboard.pages import about_me, capacity, hosts, overview, servers, sign_in, what_if
 from kilonova.dashboard.upstream.cloud_api import Cloud, Refused
 from kilonova.dashboard.web.assets import Assets
 from kilonova.dashboard.web.attempts import Attempts
@@ -57,6 +57,7 @@ class Dashboard:
         attempts = Attempts(options.attempts, options.attempts_window_s, clock)
         self.app = falcon.asgi.App(middleware=[guard])
         self.app.req_options.strip_url_path_trailing_slash = False
+        counted = capacity.Capacity(self.site)
         listed, exported = servers.Servers(self.site), hosts.HostExport(self.site, feed)
         routes: dict[str, Any] = {
             "/": Start(),
@@ -77,6 +78,10 @@ class Dashboard:
             "/servers.json": listed,
             "/servers/{uuid}": servers.Server(self.site),
             "/servers/{uuid}/decision": servers.Decision(self.site),
+            "/what-if": what_if.WhatIf(self.site),
+            "/capacity": counted,
+            "/capacity.csv": counted,
+            "/capacity.json": counted,
             "/about-me": about_me.AboutMe(self.site),
         }
         for path, resource in routes.items():

@@ -33,6 +33,8 @@ NAVIGATION = (
     NavigationEntry("overview", "Overview"),
     NavigationEntry("hosts", "Hosts", operator=True),
     NavigationEntry("servers", "Servers"),
+    NavigationEntry("what-if", "What if", operator=True),
+    NavigationEntry("capacity", "Capacity", operator=True),
     NavigationEntry("about-me", "About me"),
 )
 
