@@ -13,6 +13,7 @@ from kilonova.cli.scenarios.file import find_scenario
 from kilonova.cli.up import supervisor
 from kilonova.cli.up.children import RUN_MODULE
 from kilonova.cli.up.consoles import ConsolePart
+from kilonova.cli.up.dashboard import DashboardPart
 from kilonova.cli.up.data_folder import default_folder
 from kilonova.cli.up.host_options import GuestsOnStop, Hypervisor
 from kilonova.cli.up.networks import NetworkPart
@@ -104,6 +105,10 @@ def up(
     console_proxy: Annotated[
         bool, typer.Option("--console-proxy/--no-console-proxy", help="Start a console proxy (40 MiB of memory).")
     ] = True,
+    dashboard: Annotated[
+        bool, typer.Option("--dashboard/--no-dashboard", help="Start a dashboard, the cloud in a browser.")
+    ] = False,
+    dashboard_port: Annotated[int, typer.Option(min=1, max=65535, help="The dashboard's port.")] = 8790,
 ) -> None:
     """Start a cloud on this machine and run it until Ctrl-C."""
     compute = addresses.parse(bind, "--bind")
@@ -111,6 +116,8 @@ def up(
         raise ConfigurationError(
             "--networks needs Kilonova's own Keystone; name your Neutron in [neutron] of --config-file"
         )
+    if dashboard and not bundled_services:
+        raise ConfigurationError("--dashboard needs Kilonova's own Keystone; start `kilonova dashboard` for yours")
     if config_file is not None and not config_file.is_file():
         raise ConfigurationError(f"--config-file {config_file} is not a file")
     if not bundled_services and config_file is None:
@@ -137,6 +144,7 @@ def up(
         networks=NetworkPart(folder, Address(compute.host, network_port), neutron_python()) if networks else None,
         ovn_address=databases,
         consoles=ConsolePart(folder, vnc, serial) if console_proxy else None,
+        dashboard=DashboardPart(folder, Address(compute.host, dashboard_port)) if dashboard else None,
     )
     try:
         supervisor.run(options)

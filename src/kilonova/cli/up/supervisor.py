@@ -39,6 +39,7 @@ from kilonova.cli.up.cloud_files import (
     write_conf,
 )
 from kilonova.cli.up.consoles import ConsolePart, is_possible
+from kilonova.cli.up.dashboard import DashboardPart
 from kilonova.cli.up.data_folder import default_folder
 from kilonova.cli.up.first_image import has_linux, linux_image, mark_of
 from kilonova.cli.up.foreground import ignore_signals, say, stop_on_signals
@@ -83,6 +84,7 @@ class UpOptions:
     consoles: ConsolePart | None = None
     networks: NetworkPart | None = None
     ovn_address: str | None = None
+    dashboard: DashboardPart | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +248,8 @@ def _start_processes(
 def _announce(plan: _Plan, cloud: Cloud, seconds: float) -> None:
     consoles, real = plan.options.consoles, plan.real
     say(_announcement(cloud, plan.options, seconds).text())
+    if plan.options.dashboard is not None:
+        say(plan.options.dashboard.announcement(cloud.clouds_yaml))
     if consoles is not None and consoles.lacks_novnc(plan.operator):
         say("Browsers show consoles once noVNC is installed, on Debian and Ubuntu: apt-get install novnc")
     if real is not None and real.ovn is not None and real.ovn.why_isolated is not None:
@@ -283,6 +287,7 @@ def _needed(options: UpOptions) -> dict[str, Address]:
         "the control process (--bind)": options.compute,
         **(bundled_services if options.bundled_services else {}),
         **consoles,
+        **(options.dashboard.needed() if options.dashboard is not None else {}),
     }
 
 
@@ -323,6 +328,8 @@ def _start_children(
     if options.consoles is not None:
         login = None if people is None else login_of(cloud, people.console)
         yield options.consoles.start(f"{options.compute.local_url}/compute/v2.1", login, operator, kind)
+    if options.dashboard is not None:
+        yield options.dashboard.start(f"{cloud.identity.local_url}/identity", kind)
     if side is not None:
         consoles: Sections = {} if options.consoles is None else options.consoles.options()
         yield from side.start_agents((consoles, scenario.options, operator), scenario.python_path)
