@@ -75,11 +75,11 @@ def test_every_change_of_rules_is_what_brute_force_names(seed: int, tmp_path: Pa
 
 def test_no_change_over_many_decisions_is_empty(tmp_path: Path, sqlite_template: Path) -> None:
     chance = Random(99)
-    cell = new_cell(sqlite_template, tmp_path, *some_hosts(chance, 12), engine=PRESENT.engine)
+    cell = new_cell(sqlite_template, tmp_path, *some_hosts(chance, 60), engine=PRESENT.engine)
     least = sampled(10_000, sample=200)
-    story, count = History(cell, chance, largest=6), 0
+    story, count = History(cell, chance, largest=12, deleted=0.95), 0
     while count < least:
-        story.run(sampled(1_000, sample=40))
+        story.run(sampled(200, sample=15))
         with cell.database.read() as connection:
             count = len(decisions.newest(connection, least))
     with cell.database.read() as connection:

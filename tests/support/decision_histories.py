@@ -64,12 +64,13 @@ def checkpoint(cell: Cell, kept: int = 1_000) -> int:
 
 @dataclass
 class History:
-    """A random history on a cell. ``turns`` of :meth:`run` may follow each other."""
+    """A random history on a cell. ``largest``: most servers of a request. ``deleted``: share of deleted requests."""
 
     cell: Cell
     chance: random.Random
     largest: int = 3
     turn: int = 0
+    deleted: float = 0.6
 
     def __post_init__(self) -> None:
         self.groups = [self.cell.add_group(policy) for policy in POLICIES]
@@ -93,7 +94,7 @@ class History:
 
     def _place(self, orders: Sequence[tuple[Order, str | None]]) -> None:
         start = threading.Barrier(len(orders))
-        are_deleted = [self.chance.random() < 0.6 for _ in orders]
+        are_deleted = [self.chance.random() < self.deleted for _ in orders]
 
         def one(item: tuple[Order, str | None], is_deleted: bool) -> None:
             start.wait(30)
