@@ -39,7 +39,7 @@ FORECAST = "Forecast"
 HOSTS = 200
 _CLOSE = 1e-9
 _CONFIG = SchedulerConfig(enabled_filters=(*DEFAULT_FILTERS, "AggregateInstanceExtraSpecsFilter", "NumInstancesFilter"))
-_SIZES = ((16, 32_768, 500), (32, 131_072, 1_000), (64, 262_144, 2_000))
+_SIZES = ((16, 16_384, 300), (32, 65_536, 600), (64, 131_072, 1_200))
 _FAST = {"aggregate_instance_extra_specs:ssd": "true"}
 _FLAVORS = (
     Flavor("1", "tiny", 1, 1_024, 10),
