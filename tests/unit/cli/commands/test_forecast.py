@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from kilonova.cli.cloud.options import using
 from kilonova.cli.main import main
 
 CLOUD = """
@@ -96,6 +97,33 @@ def test_a_bad_policy_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[s
     path = written(tmp_path, "year.yaml", YEAR)
     assert main(["forecast", path, "--compare", written(tmp_path, "bad.yaml", text)]) == 2
     assert message in capsys.readouterr().err
+
+
+class Cloud:
+    """A running cloud that answers each job with an empty report."""
+
+    def __init__(self) -> None:
+        self.asked: list[Any] = []
+
+    def call(self, *_: Any, json: Any = None, **__: Any) -> Any:
+        self.asked.append(json)
+        return {"job": {"id": "j"}}
+
+    def get(self, *_: Any, **__: Any) -> Any:
+        result = {"seq": 7, "seed": 1, "days": 10.0, "arrivals": 0, "policies": []}
+        return {"job": {"id": "j", "state": "done", "progress": 1.0, "message": "", "failure": None, "result": result}}
+
+
+def test_a_scenario_without_a_cloud_is_a_job_of_the_present_cloud(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, policy = written(tmp_path, "now.yaml", "length: 10d\n"), written(tmp_path, "pack.yaml", PACK)
+    cloud: Any = Cloud()
+    with using(cloud):
+        assert report(capsys, path, "--compare", policy)["seq"] == 7
+    options = {"cpu_weight_multiplier": "-1", "ram_weight_multiplier": "-1"}
+    parameters = {"scenario": {"length": "10d"}, "name": "now", "policies": [{"name": "pack", "options": options}]}
+    assert cloud.asked == [{"kind": "forecast", "parameters": parameters}]
 
 
 def test_a_missing_file_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
