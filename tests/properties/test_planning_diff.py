@@ -4,6 +4,7 @@
 Brute force repeats each request by itself: a mirror from the checkpoint, and the whole engine for each server.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from tests.unit.claims.test_policy_diff import FILTERS, diff, expected, outcome, rules
 
 from kilonova.claims.policy_diff import PolicyDiff
+from kilonova.config.operator import OperatorSettings
 from kilonova.db import decisions
 from kilonova.planning.policy_change import AggregateChange, PolicyChange
 from kilonova.planning.policy_diff import Effect, Verdict
@@ -75,7 +77,10 @@ def test_every_change_of_rules_is_what_brute_force_names(seed: int, tmp_path: Pa
 
 def test_no_change_over_many_decisions_is_empty(tmp_path: Path, sqlite_template: Path) -> None:
     chance = Random(99)
-    cell = new_cell(sqlite_template, tmp_path, *some_hosts(chance, 60), engine=PRESENT.engine)
+    kept = OperatorSettings(decision_retention=20_000)
+    hosts = some_hosts(chance, 60)
+    engine, adapt = PRESENT.engine, lambda settings: replace(settings, operator=kept)
+    cell = new_cell(sqlite_template, tmp_path, *hosts, engine=engine, adapt=adapt)
     least = sampled(10_000, sample=200)
     story, count = History(cell, chance, largest=12, deleted=0.95), 0
     while count < least:
