@@ -363,6 +363,7 @@ OPERATOR: Mapping[str, Access] = {
     "operator GET /v1/metrics": anywhere(ADMIN),
     "operator GET /v1/openapi.json": anywhere(ANY),
     "operator GET /v1/options": anywhere(ADMIN),
+    "operator POST /v1/preview": anywhere(ADMIN, {"hosts": {"node1": {"disabled": True}}}),
     "operator GET /v1/read-only": anywhere(ADMIN),
     "operator PUT /v1/read-only": anywhere(ADMIN, {"read_only": {"enabled": False}}),
     "operator GET /v1/rules": anywhere(ADMIN),

@@ -57,7 +57,7 @@ LONG: Mapping[str, tuple[str, str]] = {
     "placement /resource_classes": ("", "1.39"),
     "placement /traits": ("", "1.39"),
 }
-#: The others: of a fixed length, bounded by a budget of their own, or tested where the audit itself is.
+#: The others: of a fixed length, bounded by a budget of their own, columns, or tested where the audit itself is.
 SHORT = frozenset(
     {
         "compute /", "compute /v2", "compute /v2/", "compute /v2.1", "compute /v2.1/", "compute /v2.1/limits",
@@ -67,7 +67,7 @@ SHORT = frozenset(
         "operator /", "operator /v1", "operator /v1/options", "operator /v1/rules", "operator /v1/isolation",
         "operator /v1/health", "operator /v1/metrics", "operator /v1/read-only", "operator /v1/strays",
         "operator /v1/servers/count", "operator /v1/workflows", "operator /v1/jobs", "operator /v1/changes",
-        "operator /v1/openapi.json", "operator /v1/plans",
+        "operator /v1/openapi.json", "operator /v1/plans", "operator /v1/hosts/usage",
     }
 )  # fmt: skip
 #: Long only with a network service, so it has a test of its own.

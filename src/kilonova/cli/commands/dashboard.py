@@ -4,6 +4,7 @@
 import asyncio
 import logging
 import signal
+import socket
 import ssl
 from typing import TYPE_CHECKING, Annotated
 
@@ -33,23 +34,29 @@ def dashboard(
     from kilonova.config.dashboard import load_dashboard_settings  # noqa: PLC0415 - start-up time
 
     settings, log = load_dashboard_settings(config_file)
+    trust, listener = _trust_of(settings), _listen(settings)
     configure_log(log)
     logging.getLogger("httpx").setLevel(logging.WARNING)  # otherwise it logs every request
-    asyncio.run(_serve(settings))
+    asyncio.run(_serve(settings, trust, listener))
 
 
-async def _serve(settings: "DashboardSettings") -> None:
-    """Serve until SIGTERM or SIGINT. Raises: ConfigurationError, Unavailable."""
+def _listen(settings: "DashboardSettings") -> socket.socket:
+    """Return an open listening socket. Raises: ConfigurationError, Unavailable."""
+    from kilonova.server.listening import listen, tls_context  # noqa: PLC0415 - start-up time
+
+    if settings.cert_file is not None:  # uvicorn would end with a traceback
+        tls_context(str(settings.cert_file), _text(settings.key_file), "[dashboard] cert_file")
+    return listen(settings.host, settings.port, "the dashboard")
+
+
+async def _serve(settings: "DashboardSettings", trust: ssl.SSLContext, listener: socket.socket) -> None:
+    """Serve until SIGTERM or SIGINT. ``trust``: certificate authorities of the cloud's APIs."""
     import uvicorn  # noqa: PLC0415 - start-up time
 
     from kilonova.dashboard.application import Dashboard, DashboardOptions  # noqa: PLC0415 - start-up time
     from kilonova.dashboard.upstream.cloud_api import Cloud, new_client  # noqa: PLC0415 - start-up time
-    from kilonova.server.listening import listen, tls_context  # noqa: PLC0415 - start-up time
 
-    if settings.cert_file is not None:
-        tls_context(str(settings.cert_file), _text(settings.key_file), "[dashboard] cert_file")  # for its errors
-    listener = listen(settings.host, settings.port, "the dashboard")
-    async with new_client(verify=_trust_of(settings)) as http:
+    async with new_client(verify=trust) as http:
         options = DashboardOptions(
             origin=settings.public_url,
             is_secure=settings.cert_file is not None,
