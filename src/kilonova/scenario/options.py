@@ -6,8 +6,11 @@ from typing import Any
 
 from kilonova.errors import ConfigurationError
 
+#: Section → option → value.
+Sections = Mapping[str, Mapping[str, Any]]
 
-def conf_text(sections: Mapping[str, Mapping[str, Any]]) -> str:
+
+def conf_text(sections: Sections) -> str:
     """Return the text of an INI file. For a list, each item gets a line of its own, as multi-valued options require.
 
     Raises: ConfigurationError for a value of more than one line.
@@ -25,9 +28,7 @@ def conf_text(sections: Mapping[str, Mapping[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def with_defaults(
-    sections: Mapping[str, Mapping[str, Any]], defaults: Mapping[str, Mapping[str, Any]]
-) -> dict[str, dict[str, Any]]:
+def with_defaults(sections: Sections, defaults: Sections) -> dict[str, dict[str, Any]]:
     """Return ``sections``, plus the options that only ``defaults`` has."""
     return {
         name: {**defaults.get(name, {}), **sections.get(name, {})} for name in dict.fromkeys([*sections, *defaults])

@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any
 from kilonova.bundled_services import rabbitmq
 from kilonova.bundled_services.private_file import write_private
 from kilonova.bundled_services.rabbitmq import RabbitMQ
-from kilonova.bundled_services.settings import LOG_BYTES, LOGS_KEPT
 from kilonova.cli.up.agent_account import AgentAccount, url_text
 from kilonova.cli.up.children import RUN_MODULE, Child, ending, has_ended
 from kilonova.cli.up.libvirt import LibvirtSide
+from kilonova.cli.up.log_options import log_options
 from kilonova.config.compute import ComputeSettings
 from kilonova.config.consoles import ConsoleSettings
 from kilonova.config.host_resources import HostResourceSettings
@@ -40,7 +40,7 @@ from kilonova.config.section import settings_of
 from kilonova.errors import ConfigurationError
 from kilonova.messaging.rabbit.topology import agent_user, control_user, definitions
 from kilonova.messaging.rabbit.transport_url import BrokerAddress, TransportUrl
-from kilonova.scenario.options import conf_text, with_defaults
+from kilonova.scenario.options import Sections, conf_text, with_defaults
 
 if TYPE_CHECKING:
     from kilonova.db.agent_sessions import Session
@@ -67,8 +67,6 @@ _OWN = re.compile(r"agent[0-9]+")
 #: Short intervals between connection attempts, because the broker is started at the same time.
 _QUICK: Mapping[str, Any] = {"rabbit_retry_interval": 0.2, "rabbit_retry_backoff": 0.1, "rabbit_interval_max": 2.0}
 _HEADER = "# Written at every start by `kilonova up`.\n"
-
-Sections = Mapping[str, Mapping[str, Any]]
 
 
 def require_possible(agents: int, hosts: int, operator: Sections, own_hosts: Sequence[str] = ()) -> None:
@@ -301,18 +299,6 @@ class AgentChild(Child):
     def restart(self) -> None:
         self._side.expect_report(self.name)
         super().restart()
-
-
-def log_options(file: Path) -> Sections:
-    """Return the options of an agent that logs to a file, which is rotated."""
-    return {
-        "DEFAULT": {
-            "log_file": file,
-            "log_rotation_type": "size",
-            "max_logfile_size_mb": LOG_BYTES // 2**20,
-            "max_logfile_count": LOGS_KEPT,
-        }
-    }
 
 
 def _for_agents(options: Sections) -> dict[str, dict[str, Any]]:

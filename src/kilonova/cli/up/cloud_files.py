@@ -7,14 +7,11 @@ import os
 import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from kilonova.bundled_services.private_file import write_private
 from kilonova.bundled_services.settings import (
-    LOG_BYTES,
-    LOGS_KEPT,
     Account,
     CatalogEntry,
     GlanceSettings,
@@ -22,10 +19,11 @@ from kilonova.bundled_services.settings import (
     save,
 )
 from kilonova.cli.up.embedded_rules import rule_options
+from kilonova.cli.up.log_options import log_options
 from kilonova.cli.wiring.addresses import Address
 from kilonova.errors import ConfigurationError, Unavailable
 from kilonova.records import dataclass
-from kilonova.scenario.options import conf_text, with_defaults
+from kilonova.scenario.options import Sections, conf_text, with_defaults
 
 REGION = "RegionOne"
 
@@ -183,11 +181,11 @@ def login_of(cloud: Cloud, account: Account) -> dict[str, str]:
 def write_conf(
     cloud: Cloud,
     people: Accounts | None,
-    scenario_options: Mapping[str, Mapping[str, Any]] | None = None,
-    operator_options: Mapping[str, Mapping[str, Any]] | None = None,
+    scenario_options: Sections | None = None,
+    operator_options: Sections | None = None,
     *,
-    broker: Mapping[str, Mapping[str, Any]] | None = None,
-    parts: Sequence[Mapping[str, Mapping[str, Any]]] = (),
+    broker: Sections | None = None,
+    parts: Sequence[Sections] = (),
 ) -> None:
     """Write ``kilonova.conf`` with the options of the supervisor, the scenario's options, and default scheduling rules.
 
@@ -198,12 +196,7 @@ def write_conf(
     console proxy, the libvirt host and so on.
     """
     sections: dict[str, Mapping[str, object]] = {
-        "DEFAULT": {
-            "log_file": cloud.log("control"),
-            "log_rotation_type": "size",
-            "max_logfile_size_mb": LOG_BYTES // 2**20,
-            "max_logfile_count": LOGS_KEPT,
-        },
+        **log_options(cloud.log("control")),
         "api": {"bind": cloud.compute.text},
         "database": {"connection": f"sqlite:///{cloud.folder / 'kilonova.db'}"},
         "fake": {

@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from kilonova.bundled_services.private_file import write_private
-from kilonova.bundled_services.settings import LOG_BYTES, LOGS_KEPT
 from kilonova.cli.up.children import RUN_MODULE, Child
+from kilonova.cli.up.log_options import log_options
 from kilonova.cli.wiring.addresses import Address
 from kilonova.records import dataclass
-from kilonova.scenario.options import conf_text, with_defaults
-
-Sections = Mapping[str, Mapping[str, Any]]
+from kilonova.scenario.options import Sections, conf_text, with_defaults
 
 #: Options copied from the operator's file to the proxy's. The addresses to listen on are not copied, because options of
 #: ``kilonova up`` set them.
@@ -85,12 +83,7 @@ class ConsolePart:
             if name in operator.get(group, {}):
                 taken.setdefault(group, {})[name] = operator[group][name]
         own: Sections = {
-            "DEFAULT": {
-                "log_file": self.log,
-                "log_rotation_type": "size",
-                "max_logfile_size_mb": LOG_BYTES // 2**20,
-                "max_logfile_count": LOGS_KEPT,
-            },
+            **log_options(self.log),
             "vnc": {"novncproxy_host": self.vnc.host, "novncproxy_port": self.vnc.port},
             "serial_console": {
                 "enabled": "true",

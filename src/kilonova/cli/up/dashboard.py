@@ -4,8 +4,8 @@
 from pathlib import Path
 
 from kilonova.bundled_services.private_file import write_private
-from kilonova.bundled_services.settings import LOG_BYTES, LOGS_KEPT
 from kilonova.cli.up.children import RUN_MODULE, Child
+from kilonova.cli.up.log_options import log_options
 from kilonova.cli.wiring.addresses import Address
 from kilonova.records import dataclass
 from kilonova.scenario.options import conf_text
@@ -34,12 +34,7 @@ class DashboardPart:
     def write(self, auth_url: str) -> Path:
         """Write the configuration file and return its path. ``auth_url``: Keystone's URL."""
         options = {
-            "DEFAULT": {
-                "log_file": self.log,
-                "log_rotation_type": "size",
-                "max_logfile_size_mb": LOG_BYTES // 2**20,
-                "max_logfile_count": LOGS_KEPT,
-            },
+            **log_options(self.log),
             "dashboard": {"auth_url": auth_url, "host": self.address.host, "port": self.address.port},
         }
         file = self.folder / "dashboard.conf"

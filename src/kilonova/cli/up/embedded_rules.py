@@ -7,9 +7,7 @@ such hosts AggregateIoOpsFilter and AggregateNumInstancesFilter apply limits fro
 host exceeds them.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
+from kilonova.scenario.options import Sections
 from kilonova.scheduler.settings import DEFAULT_FILTERS
 
 FILTERS = (
@@ -28,11 +26,8 @@ _CHOOSING = (
 )
 """(section, option) of each option that selects filters, including deprecated names."""
 
-Options = Mapping[str, Mapping[str, Any]]
-"""Section → option → value."""
 
-
-def rule_options(*given: Options) -> Options:
+def rule_options(*given: Sections) -> Sections:
     """Return the filter options of a cloud of ``kilonova up``; {} if ``given`` options already select filters."""
     if any(name in options.get(section, {}) for options in given for section, name in _CHOOSING):
         return {}

@@ -23,19 +23,19 @@ from kilonova.bundled_services.joined_host import JoinedHost, why_no_host
 from kilonova.bundled_services.machine_consoles import ConsoleAddresses, MachineConsoles
 from kilonova.bundled_services.ovn_tls import is_reachable_by_ipv4, read_address
 from kilonova.bundled_services.private_file import write_private
-from kilonova.cli.up.agents import Sections, log_options
 from kilonova.cli.up.children import RUN_MODULE, Child, Watched, stop
 from kilonova.cli.up.cloud_files import lock_folder
 from kilonova.cli.up.foreground import ignore_signals, say, stop_on_signals
 from kilonova.cli.up.host_options import GuestsOnStop
 from kilonova.cli.up.libvirt import LibvirtSide, require_libvirt, require_networks
+from kilonova.cli.up.log_options import log_options
 from kilonova.cli.up.operator_file import operator_options
 from kilonova.cli.up.supervision import Supervision
 from kilonova.config.consoles import PortRange
 from kilonova.errors import ConfigurationError, Unavailable
 from kilonova.process_parts import PartOf, ProcessParts
 from kilonova.records import dataclass
-from kilonova.scenario.options import conf_text, with_defaults
+from kilonova.scenario.options import Sections, conf_text, with_defaults
 
 _AGENT = "agent"
 _AGENT_S = 15.0

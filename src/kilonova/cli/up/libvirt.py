@@ -14,10 +14,9 @@ import platform
 import shlex
 import shutil
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from kilonova.bundled_services.libvirtd import Libvirtd, missing_programs
 from kilonova.bundled_services.ovn import why_impossible
@@ -27,13 +26,11 @@ from kilonova.cli.up.metadata import MetadataPart
 from kilonova.compute.virt.libvirt.host import virt_type
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.errors import ConfigurationError
-from kilonova.scenario.options import with_defaults
+from kilonova.scenario.options import Sections, with_defaults
 
 _DRIVER = "libvirt.LibvirtDriver"
 #: Timeout in seconds for the shutdown of guests that are stopped together with the cloud.
 SHUTDOWN_S = 20.0
-
-Sections = Mapping[str, Mapping[str, Any]]
 
 
 def require_libvirt(operator: Sections) -> None:

@@ -2,13 +2,12 @@
 """The metadata service of real guests of ``kilonova up``, and the options with which the host's agent answers it."""
 
 import os
-from collections.abc import Mapping
-from typing import Any
 
 from kilonova.bundled_services.ovn_host import OvnHost
 from kilonova.bundled_services.ovs_process import OvsProcess
 from kilonova.bundled_services.settings import save
 from kilonova.cli.up.children import RUN_MODULE
+from kilonova.scenario.options import Sections
 
 _MODULE = "kilonova.bundled_services.metadata_service"
 
@@ -27,7 +26,7 @@ class MetadataPart:
             os.environ,
         )
 
-    def options(self) -> Mapping[str, Mapping[str, Any]]:
+    def options(self) -> Sections:
         """Return the options of the process with the host's agent."""
         return {"DEFAULT": {"metadata_socket": self._settings.agent}}
 

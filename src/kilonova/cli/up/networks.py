@@ -4,17 +4,14 @@
 If the cloud is later started without ``--networks``, it keeps Neutron's database, but has no network service.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from kilonova.bundled_services.settings import Account, NeutronSettings, OvnDatabases, save
 from kilonova.cli.up.children import Child
 from kilonova.cli.up.cloud_files import REGION, Accounts, Cloud, login_of
 from kilonova.cli.wiring.addresses import Address
 from kilonova.records import dataclass
-
-Sections = Mapping[str, Mapping[str, Any]]
+from kilonova.scenario.options import Sections
 
 NAME = "neutron"
 #: Names of the first networks: one for servers, and the external one.

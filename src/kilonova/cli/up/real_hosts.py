@@ -8,17 +8,15 @@
                └── host 2: the same            DIR/ovn/hosts/NAME-2, DIR/hosts/NAME-2
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from kilonova.bundled_services.ovn import Ovn
 from kilonova.cli.up.children import Watched
 from kilonova.cli.up.host_options import GuestsOnStop
 from kilonova.cli.up.libvirt import LibvirtSide, why_no_kvm_here
-
-Sections = Mapping[str, Mapping[str, Any]]
+from kilonova.scenario.options import Sections
 
 
 def host_names(first: str, count: int) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kilonova.cli.up import backup_files, shared_modules
-from kilonova.cli.up.agents import AgentSide, Sections, require_possible, share_out
+from kilonova.cli.up.agents import AgentSide, require_possible, share_out
 from kilonova.cli.up.announcement import Announcement
 from kilonova.cli.up.bundled import fill, start_bundled_services
 from kilonova.cli.up.children import Child, Watched, stop
@@ -59,6 +59,7 @@ from kilonova.process_parts import PartOf, ProcessParts
 from kilonova.records import dataclass
 from kilonova.scenario.load import load_scenario
 from kilonova.scenario.model import Scenario, default_hosts
+from kilonova.scenario.options import Sections
 
 _START_TIMEOUT_S = 120.0
 _POLL_S = 0.03
