@@ -18,7 +18,7 @@ from kilonova.mirror.mirror import Mirror
 from kilonova.mirror.state import Assumption
 from kilonova.model.request_spec import RequestSpec
 from kilonova.planning.policy_change import PolicyChange
-from kilonova.planning.policy_diff import Cause, Decided, DecidedRequest, Effect, Place
+from kilonova.planning.policy_diff import Cause, Decided, DecidedRequest, Effect, Place, Weights
 from kilonova.records import dataclass, replace
 from kilonova.scheduler.decision import SURVIVED, Decision
 from kilonova.scheduler.devices.choice import first_that_gives, needs_of
@@ -48,7 +48,7 @@ class DecidedAgain:
     hosts: HostTable | None
     spec: RequestSpec
 
-    def weights(self, engine: Engine, removed_by: Sequence[int], rows: Mapping[Place, int]) -> "_Weights":
+    def weights(self, engine: Engine, removed_by: Sequence[int], rows: Mapping[Place, int]) -> Weights:
         """Return what each weigher contributes to the scores of some hosts, for the only server of the request.
 
         ``removed_by``: as in :class:`Decision`. ``rows``: these hosts with their rows; removed ones are left out.
@@ -80,9 +80,6 @@ class DecidedAgain:
             rules = [(step.rule, step.reason) for step in decision.steps]
             found[index] = Decided(place, rules, removed_by, weights)
         return DecidedRequest(found, rows)
-
-
-_Weights = Mapping[Place, Mapping[str, float]]
 
 
 class Redecider:

@@ -5,15 +5,19 @@ A server would go elsewhere, find no host, or find one although it was refused. 
 as one: if one of its servers finds no host, none of them has one.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
+from kilonova.planning.hindrance import DEVICES, DEVICES_REASON
 from kilonova.records import dataclass
 from kilonova.scheduler.decision import SURVIVED
 from kilonova.scheduler.engine.batch import EARLIER
 
 Place = tuple[str, str]
 """A service host and its node."""
+Weights = Mapping[Place, Mapping[str, float]]
+"""The contribution of each weigher to the score of some hosts."""
 
 
 class Verdict(StrEnum):
@@ -71,7 +75,7 @@ class Decided:
     chosen: Place | None
     rules: Sequence[tuple[str, str]]
     removed_by: Sequence[int]
-    weights: Mapping[Place, Mapping[str, float]]
+    weights: Weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,13 +145,11 @@ def _why_refused(before: DecidedRequest, after: DecidedRequest) -> Cause:
 
 def _strictest(decided: Decided) -> tuple[str, str]:
     """Return the rule that removed the most hosts; without any, the devices that no host can give."""
-    counts = [0] * len(decided.rules)
-    for number in decided.removed_by:
-        if number != SURVIVED:
-            counts[number] += 1
-    if not any(counts):
-        return "devices", "no remaining host has the NUMA cells and PCI devices"
-    return decided.rules[max(range(len(counts)), key=lambda number: counts[number])]
+    counts = Counter(decided.removed_by)
+    del counts[SURVIVED]
+    if not counts:
+        return DEVICES, DEVICES_REASON
+    return decided.rules[min(counts, key=lambda number: (-counts[number], number))]
 
 
 def _why_fits(before: DecidedRequest, after: DecidedRequest, index: int) -> Cause:
@@ -174,9 +176,6 @@ def _why_elsewhere(before: DecidedRequest, after: DecidedRequest, index: int, wa
 def _chosen(request: DecidedRequest, index: int) -> Place | None:
     decided = request.decisions.get(index)
     return None if decided is None else decided.chosen
-
-
-Weights = Mapping[Place, Mapping[str, float]]
 
 
 def _preference(before: Weights, after: Weights, was: Place, now: Place) -> Cause:

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-from collections.abc import Mapping
-
 import pytest
 
-from kilonova.planning.policy_diff import Cause, Decided, DecidedRequest, Effect, Place, Verdict, difference
+from kilonova.planning.hindrance import DEVICES, DEVICES_REASON
+from kilonova.planning.policy_diff import Cause, Decided, DecidedRequest, Effect, Place, Verdict, Weights, difference
 from kilonova.scheduler.decision import SURVIVED
 from kilonova.scheduler.engine.batch import EARLIER
 
@@ -11,7 +10,6 @@ N1, N2, N3 = ("n1", "n1"), ("n2", "n2"), ("n3", "n3")
 ROWS = {N1: 0, N2: 1, N3: 2}
 RULES = (("Zone", "in another zone"), ("Ram", "too little memory"))
 ON = SURVIVED
-Weights = Mapping[Place, Mapping[str, float]]
 
 
 def one(chosen: Place | None, *removed_by: int, weights: Weights | None = None) -> Decided:
@@ -52,12 +50,7 @@ CASES = {
     "no host can give the devices": (
         request(one(N1, ON, ON, ON)),
         request(one(None, ON, ON, ON)),
-        (
-            Verdict.FAILS,
-            N1,
-            None,
-            Cause("devices", "no remaining host has the NUMA cells and PCI devices", Effect.REJECTS),
-        ),
+        (Verdict.FAILS, N1, None, Cause(DEVICES, DEVICES_REASON, Effect.REJECTS)),
     ),
     "a host is left now": (
         request(one(None, 0, 0, 1)),
