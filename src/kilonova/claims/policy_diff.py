@@ -5,7 +5,7 @@ A decision that was stored under the present options is compared as stored, sinc
 to the bit. One that was stored under other options is decided twice: by the present policy and by the changed one.
 """
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime
@@ -30,6 +30,7 @@ NO_INPUTS = (
 _TOGETHER = 500
 
 Progress = Callable[[float, str], None]
+_Rated = Callable[[], tuple[DecidedRequest, DecidedRequest]]
 
 
 class StoredDifference(msgspec.Struct, frozen=True):
@@ -100,7 +101,7 @@ def policy_diff(
         progress(done / len(places), f"{done} of {len(places)} decisions")
         walk.decide(request)
         done += len(request.stored)
-    del found.differences[: max(0, len(found.differences) - most)]
+    found.differences = list(walk.newest)
     found.aggregates = frozenset(walk.changed.edits.met_aggregates)
     found.hosts = frozenset(walk.changed.edits.met_hosts)
     return found
@@ -113,7 +114,10 @@ class _Request(msgspec.Struct, frozen=True):
     inputs: bytes | None
 
     def count(self, inputs: DecisionInputs) -> int:
-        """Return how many servers were to be placed: as many as the request names, if it was refused."""
+        """Return the number of servers to decide for.
+
+        A refusal is stored for the refused server only, so the number of a refused request is that of its servers.
+        """
         known = max(self.stored) + 1
         is_refused = any(each.chosen is None for each in self.stored.values())
         return max(known, len(inputs.spec.instance_uuids)) if is_refused else known
@@ -137,9 +141,6 @@ def _requests(connection: Connection, places: Sequence[DecisionPlace]) -> Iterat
                 yield _Request(stored, inputs.get(inputs_id))
 
 
-_Rated = Callable[[], tuple[DecidedRequest, DecidedRequest]]
-
-
 class _Walk:
     """Decides request after request by the changed policy, and by the present one where that is needed."""
 
@@ -148,7 +149,7 @@ class _Walk:
         self._connection = connection
         self._policies = policies
         self._found = found
-        self._most = most
+        self.newest: deque[StoredDifference] = deque(maxlen=most)
         self._present: Redecider | None = None
         self._names: tuple[bytes, Mapping[Place, int]] = (b"", {})
 
@@ -213,7 +214,7 @@ class _Walk:
 
         self._take(request, *compared(before, after, ()), rated)
 
-    def _take(self, request: _Request, before: DecidedRequest, after: DecidedRequest, rated: "_Rated") -> None:
+    def _take(self, request: _Request, before: DecidedRequest, after: DecidedRequest, rated: _Rated) -> None:
         """Count what differs. ``rated``: returns both requests with the weights of the hosts, which takes time."""
         weighed: tuple[DecidedRequest, DecidedRequest] | None = None
         for index, stored in sorted(request.stored.items()):
@@ -227,9 +228,7 @@ class _Walk:
             self._found.verdicts[found.verdict] += 1
             self._found.causes[found.cause.rule, found.verdict] += 1
             shown = stored.request_id, stored.instance_uuid, stored.created_at, stored.seq, stored.move
-            self._found.differences.append(StoredDifference(*shown, found))
-            if len(self._found.differences) > 2 * self._most:
-                del self._found.differences[: -self._most or None]
+            self.newest.append(StoredDifference(*shown, found))
 
     def _as_stored(self, stored: Mapping[int, PackedDecision]) -> DecidedRequest:
         """Return the stored decisions in the form in which they are compared."""

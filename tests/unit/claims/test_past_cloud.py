@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The past of a cloud is the state that its checkpoint and its change log say, whatever is missing."""
+"""The walk through past states: each equals its checkpoint with the commits after it, also beyond gaps of the log."""
 
 import random
 

@@ -4,7 +4,6 @@
 import random
 from typing import Any
 
-import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
@@ -32,11 +31,6 @@ def rules(**options: Any) -> RuleSet:
 
 PRESENT = rules(enabled_filters=FILTERS)
 TURNS = sampled(400, sample=40)
-
-
-@pytest.fixture(scope="module")
-def seeds() -> random.Random:
-    return random.Random(3)
 
 
 def diff(connection: Connection, changed: RuleSet, change: PolicyChange | None = None, **more: Any) -> PolicyDiff:
@@ -84,3 +78,15 @@ def test_a_diff_names_what_brute_force_names(cell_of: NewCell) -> None:
             found = diff(connection, changed)
             assert outcome(found) == expected(connection, by_hand(connection, changed.engine))
             assert found.differences
+
+
+def test_the_newest_differences_are_kept(cell_of: NewCell) -> None:
+    cell = history(cell_of, 2, turns=20)
+    reversed_rules = rules(enabled_filters=FILTERS, ram_weight_multiplier=-1.0)
+    with cell.database.read() as connection:
+        every = diff(connection, reversed_rules)
+        assert len(every.differences) > 2
+        for most in (0, 2):
+            found = diff(connection, reversed_rules, most=most)
+            assert found.differences == every.differences[len(every.differences) - most :]
+            assert found.verdicts == every.verdicts
