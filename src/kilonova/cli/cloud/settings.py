@@ -13,7 +13,9 @@ from kilonova.errors import ConfigurationError
 if TYPE_CHECKING:  # these modules are slow to import, and --help does not need them
     from kilonova.config.settings import Settings
 
-ConfigFiles = Annotated[list[str] | None, typer.Option("--config-file", help="Configuration file; later ones win.")]
+_CONFIG_FILE = typer.Option("--config-file", help="Configuration file; later ones win.")
+ConfigFiles = Annotated[list[str] | None, _CONFIG_FILE]
+RequiredConfigFiles = Annotated[list[str], _CONFIG_FILE]
 DataFolder = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Data folder of `kilonova up`, instead of a configuration file.")
 ]

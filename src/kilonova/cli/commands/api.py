@@ -7,10 +7,11 @@ import os
 import socket
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+from kilonova.cli.cloud.settings import RequiredConfigFiles
 from kilonova.cli.wiring import addresses
 from kilonova.cli.wiring.log import configure_log, reread_debug
 from kilonova.errors import ConfigurationError
@@ -28,9 +29,7 @@ _SWITCH_INTERVAL_S = 0.0005
 _COLLECT_AFTER = 20_000
 
 
-def api(
-    config_file: Annotated[list[str], typer.Option("--config-file", help="Configuration file; later ones win.")],
-) -> None:
+def api(config_file: RequiredConfigFiles) -> None:
     """Serve the compute, Placement and operator APIs on the configured address."""
     with made_to_last():
         from kilonova.cli.wiring import control  # noqa: F401, PLC0415 - workers share the memory of what is imported now

@@ -10,14 +10,14 @@ import typer
 from rich.progress import Progress, TaskID
 
 from kilonova.cli.up import backup_files
-from kilonova.cli.up.data_folder import default_folder
+from kilonova.cli.up.data_folder import DEFAULT_FOLDER, default_folder
 
 _Data = Annotated[
     Path | None,
     typer.Option(
         metavar="DIR",
         help="The cloud's data folder.",
-        show_default="$XDG_DATA_HOME/kilonova or ~/.local/share/kilonova",
+        show_default=DEFAULT_FOLDER,
     ),
 ]
 

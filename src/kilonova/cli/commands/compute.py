@@ -2,10 +2,10 @@
 """`kilonova compute`: runs an agent process, whose only access to the cloud is the broker; enrols agents and hosts."""
 
 import logging
-from typing import Annotated
 
 import typer
 
+from kilonova.cli.cloud.settings import ConfigFiles
 from kilonova.cli.commands import enrolment, joining, ticket_keys
 from kilonova.errors import ConfigurationError
 
@@ -14,12 +14,7 @@ app = typer.Typer(help="Run an agent process for hosts; enrol and revoke agents.
 
 
 @app.callback()
-def compute(
-    context: typer.Context,
-    config_file: Annotated[
-        list[str] | None, typer.Option("--config-file", help="Configuration file; later ones win.")
-    ] = None,
-) -> None:
+def compute(context: typer.Context, config_file: ConfigFiles = None) -> None:
     """Run the agents of the configured hosts over the broker, until a signal stops the process."""
     if context.invoked_subcommand is not None:
         return

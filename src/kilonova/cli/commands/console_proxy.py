@@ -2,11 +2,10 @@
 """`kilonova console-proxy`: connects WebSocket clients that have a token, such as browsers, to consoles of guests."""
 
 import ssl
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from kilonova.bundled_services.deferred_modules import make_unavailable
+from kilonova.cli.cloud.settings import RequiredConfigFiles
 from kilonova.errors import ConfigurationError
 
 if TYPE_CHECKING:  # these modules are slow to import, and --help does not need them
@@ -18,14 +17,8 @@ _RECHECK_S = 30.0
 _SOCKETS_OF_A_CONSOLE = 2
 
 
-def console_proxy(
-    config_file: Annotated[
-        list[str] | None, typer.Option("--config-file", help="Configuration file; later ones win.")
-    ] = None,
-) -> None:
+def console_proxy(config_file: RequiredConfigFiles) -> None:
     """Serve consoles of guests to WebSocket clients with a token, and noVNC to browsers."""
-    if not config_file:
-        raise ConfigurationError("Set the configuration file of this process with --config-file.")
     make_unavailable("osprofiler")  # otherwise keystoneauth loads it, with WebOb and Paste, which takes 5 MiB
     from kilonova.cli.wiring.log import configure_log, reread_debug  # noqa: PLC0415 - slow to import
     from kilonova.config.console_proxy import load_proxy_settings  # noqa: PLC0415 - start-up time

@@ -6,10 +6,9 @@ import logging
 import signal
 import socket
 import ssl
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
+from kilonova.cli.cloud.settings import RequiredConfigFiles
 from kilonova.errors import ConfigurationError
 
 if TYPE_CHECKING:  # these modules are slow to import, and --help does not need them
@@ -22,14 +21,8 @@ _GRACE_S = 2
 _MOST_CONNECTIONS = 1_000
 
 
-def dashboard(
-    config_file: Annotated[
-        list[str] | None, typer.Option("--config-file", help="Configuration file; later ones win.")
-    ] = None,
-) -> None:
+def dashboard(config_file: RequiredConfigFiles) -> None:
     """Serve the dashboard: pages that show a cloud to its operators and users."""
-    if not config_file:
-        raise ConfigurationError("Set the configuration file of this process with --config-file.")
     from kilonova.cli.wiring.log import configure_log  # noqa: PLC0415 - slow to import
     from kilonova.config.dashboard import load_dashboard_settings  # noqa: PLC0415 - start-up time
 

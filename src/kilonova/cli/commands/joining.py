@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from kilonova.cli.cloud.settings import DataFolder
-from kilonova.cli.up.data_folder import default_folder
+from kilonova.cli.cloud.options import DataFolder
+from kilonova.cli.up.data_folder import DEFAULT_FOLDER, default_folder
 from kilonova.cli.up.host_options import GuestsOnStop
 from kilonova.errors import InvalidRequest
 
@@ -62,7 +62,7 @@ def join(
         typer.Option(
             metavar="DIR",
             help="Data folder of the host: guests, Open vSwitch, logs.",
-            show_default="$XDG_DATA_HOME/kilonova or ~/.local/share/kilonova",
+            show_default=DEFAULT_FOLDER,
         ),
     ] = None,
     guests_on_stop: Annotated[

@@ -14,7 +14,7 @@ from kilonova.cli.up import supervisor
 from kilonova.cli.up.children import RUN_MODULE
 from kilonova.cli.up.consoles import ConsolePart
 from kilonova.cli.up.dashboard import DashboardPart
-from kilonova.cli.up.data_folder import default_folder
+from kilonova.cli.up.data_folder import DEFAULT_FOLDER, default_folder
 from kilonova.cli.up.host_options import GuestsOnStop, Hypervisor
 from kilonova.cli.up.networks import NetworkPart
 from kilonova.cli.up.supervisor import UpOptions
@@ -62,7 +62,7 @@ def up(
         typer.Option(
             metavar="DIR",
             help="Data folder: database, images, passwords, logs.",
-            show_default="$XDG_DATA_HOME/kilonova or ~/.local/share/kilonova",
+            show_default=DEFAULT_FOLDER,
         ),
     ] = None,
     bind: Annotated[

@@ -4,6 +4,9 @@
 import os
 from pathlib import Path
 
+#: The default data folder as help texts show it.
+DEFAULT_FOLDER = "$XDG_DATA_HOME/kilonova or ~/.local/share/kilonova"
+
 
 def default_folder() -> Path:
     """Return the default data folder."""
