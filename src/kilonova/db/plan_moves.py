@@ -75,16 +75,22 @@ def add(tx: Transaction, plan_uuid: str, moves: Sequence[NewMove]) -> None:
         tx.execute(sa.insert(t.plan_moves), rows)
 
 
-def of_plan(
-    connection: Connection, plan_uuid: str, states: Collection[MoveState] | None = None, *, wave: int | None = None
-) -> list[PlanMove]:
-    """Return the moves of a plan by waves. ``states``, ``wave``: only the moves with these states, of this wave."""
+def of_plan(connection: Connection, plan_uuid: str, states: Collection[MoveState] | None = None) -> list[PlanMove]:
+    """Return the moves of a plan by waves. ``states``: only the moves with these states."""
     wanted = sa.select(t.plan_moves).where(_M.plan_uuid == plan_uuid)
-    if wave is not None:
-        wanted = wanted.where(_M.wave == wave)
     if states is not None:
         wanted = wanted.where(_M.state.in_([state.value for state in states]))
-    rows = connection.execute(wanted.order_by(_M.wave, _M.id)).mappings()
+    return _read(connection, wanted.order_by(_M.wave, _M.id))
+
+
+def next_of_wave(connection: Connection, plan_uuid: str, wave: int, most: int) -> list[PlanMove]:
+    """Return the first ``most`` moves of a wave that have not begun."""
+    wanted = sa.select(t.plan_moves).where(*_planned(plan_uuid), _M.wave == wave)
+    return _read(connection, wanted.order_by(_M.id).limit(most))
+
+
+def _read(connection: Connection, wanted: sa.Select[Any]) -> list[PlanMove]:
+    rows = connection.execute(wanted).mappings()
     return [PlanMove(**{**row, "kind": MoveKind(row["kind"]), "state": MoveState(row["state"])}) for row in rows]
 
 

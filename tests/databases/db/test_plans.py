@@ -72,6 +72,16 @@ def test_a_plan_is_stored_with_its_moves(database: Database) -> None:
     assert totals == {uuid: plan_moves.Totals({MoveState.PLANNED: 2}, 2, 2.5, 0.0)}
 
 
+def test_the_next_moves_of_a_wave_are_those_that_have_not_begun(database: Database) -> None:
+    uuid = saved(database, move(1, "d"), move(0, "a"), move(0, "b"), move(0, "c"))
+    with database.read() as connection:
+        first, *_ = plan_moves.of_plan(connection, uuid)
+    database.write(lambda tx: plan_moves.begin(tx, first, "migration", "req-1"))
+    with database.read() as connection:
+        found = [plan_moves.next_of_wave(connection, uuid, 0, most) for most in (1, 9)]
+    assert [[each.server_uuid for each in some] for some in found] == [["b"], ["b", "c"]]
+
+
 @pytest.mark.parametrize(
     ("way", "to"),
     [

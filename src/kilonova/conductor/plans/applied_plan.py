@@ -36,8 +36,6 @@ from kilonova.records import dataclass
 LOG = logging.getLogger(__name__)
 #: How often the rest of a plan is planned again before the plan is given up.
 MOST_REPLANS = 20
-#: Number of moves of a plan that are under way at the same time.
-MOST_UNDER_WAY = 200
 _CHANGED = (NotFound, UnexpectedTaskState, Conflict, ConcurrentUpdate)
 
 
@@ -63,6 +61,7 @@ class PlanEnvironment:
     """What applying a plan needs. ``owner``: this control process. ``check``: raises if the process has to stop.
 
     ``ended``: called with the state of each move that has ended. ``may_begin``: whether moves may begin.
+    ``most_under_way``: number of moves of a plan that are under way at the same time.
     """
 
     database: Database
@@ -73,6 +72,7 @@ class PlanEnvironment:
     jobs: RebalanceJobs
     ended: Callable[[MoveState], None] = lambda _state: None
     may_begin: Callable[[], bool] = lambda: True
+    most_under_way: int = 200
 
 
 class AppliedPlan:
@@ -91,8 +91,7 @@ class AppliedPlan:
         goes_on = self._plan.state is PlanState.RUNNING and self._env.may_begin()
         if under_way:
             if goes_on:
-                wave = under_way[0].wave
-                self._begin(self._moves({MoveState.PLANNED}, wave), MOST_UNDER_WAY - len(under_way))
+                self._begin(under_way[0].wave, self._env.most_under_way - len(under_way))
             return False
         if self._plan.state is PlanState.CANCELLING:
             self._finish(PlanState.CANCELLED, "The plan was cancelled.")
@@ -183,13 +182,17 @@ class AppliedPlan:
         wave = rest[0].wave
         first = [move for move in rest if move.wave == wave]
         self._tell(f"Wave {wave} begins: {_counted(len(first), 'move')}.")
-        self._begin(first, MOST_UNDER_WAY)
+        self._begin(wave, self._env.most_under_way)
         return False
 
-    def _begin(self, moves: Sequence[PlanMove], most: int) -> None:
+    def _begin(self, wave: int, most: int) -> None:
         """Begin at most ``most`` moves of a wave. The state of a server may have changed since the wave was judged."""
+        if most <= 0:
+            return
         locked_too = bool(self._plan.request.get("locked"))
-        for move in moves[: max(0, most)]:
+        with self._env.database.read() as connection:
+            moves = plan_moves.next_of_wave(connection, self._plan.uuid, wave, most)
+        for move in moves:
             self._env.check()
             try:
                 self._env.moves.begin(self._plan, move, locked_too=locked_too)
@@ -270,9 +273,9 @@ class AppliedPlan:
         self._env.database.write(lambda tx: plans.tell(tx, uuid, owner, message))
         LOG.info("Plan %s: %s", uuid, message)
 
-    def _moves(self, states: Collection[MoveState], wave: int | None = None) -> list[PlanMove]:
+    def _moves(self, states: Collection[MoveState]) -> list[PlanMove]:
         with self._env.database.read() as connection:
-            return plan_moves.of_plan(connection, self._plan.uuid, states, wave=wave)
+            return plan_moves.of_plan(connection, self._plan.uuid, states)
 
 
 def _counted(count: int, what: str) -> str:

@@ -129,6 +129,24 @@ def test_two_drains_at_once_do_not_move_servers_to_and_fro(cell_of: NewCell) -> 
     cell.check()
 
 
+class Agreeing:
+    """A planner that agrees to every rest."""
+
+    def judge(self, plan: PlanRow, rest: Sequence[PlanMove], check: Callable[[], None]) -> Verdict:
+        del plan, rest, check
+        return Verdict()
+
+    def again(
+        self,
+        plan: PlanRow,
+        rest: Sequence[PlanMove],
+        failed: Sequence[PlanMove],
+        first_wave: int,
+        check: Callable[[], None],
+    ) -> NewRest:
+        raise NotImplementedError
+
+
 class Objecting:
     """A planner that objects to every rest."""
 
@@ -164,6 +182,27 @@ def test_a_plan_is_given_up_after_a_bounded_number_of_new_plans(cell_of: NewCell
     assert (found.state, found.replans, found.seq > MOST_REPLANS) == (PlanState.FAILED, MOST_REPLANS, True)
     assert "Monday" in found.message
     assert [move.state for move in moves_of_plan(cell, plan)] == [MoveState.CANCELLED]
+
+
+def test_a_bounded_number_of_moves_is_under_way(cell_of: NewCell) -> None:
+    cell = cell_of(host("node1"), host("node2"))
+    booted(cell, 3)
+    plan = saved(cell, How.LIVE)
+    owner = cell.conductor.owner
+    cell.database.write(lambda tx: plans.claim(tx, owner))
+    moves, jobs = cell.conductor.operations.planned_moves, RebalanceJobs(cell.database, owner)
+    env = PlanEnvironment(cell.database, owner, moves, Agreeing(), lambda: None, jobs, most_under_way=2)
+
+    def states() -> list[MoveState]:
+        return [move.state for move in moves_of_plan(cell, plan)]
+
+    for _ in range(2):
+        AppliedPlan(env, plan_of(cell, plan)).advance()
+        assert states() == [MoveState.RUNNING, MoveState.RUNNING, MoveState.PLANNED]
+    cell.bus.run()
+    AppliedPlan(env, plan_of(cell, plan)).advance()
+    AppliedPlan(env, plan_of(cell, plan)).advance()
+    assert states() == [MoveState.DONE, MoveState.DONE, MoveState.RUNNING]
 
 
 @pytest.mark.parametrize("seed", range(sampled(200, sample=4)))
