@@ -260,11 +260,18 @@ def await_job(tx: Transaction, uuid: str, owner: str, job_uuid: str, message: st
     tx.execute(sa.update(t.plans).where(_P.uuid == uuid).values(values))
 
 
-def finish(tx: Transaction, uuid: str, owner: str, state: PlanState, message: str) -> None:
-    """End a plan; moves that have not begun are cancelled. Raises: PlanLostError."""
+def finish(
+    tx: Transaction, uuid: str, owner: str, state: PlanState, message: str, stays: Sequence[Mapping[str, Any]]
+) -> None:
+    """End a plan; moves that have not begun are cancelled. ``stays``: servers not moved. Raises: PlanLostError."""
     require(tx, uuid, owner, {PlanState.CANCELLING} if state is PlanState.CANCELLED else {PlanState.RUNNING})
     plan_moves.cancel_planned(tx, uuid)
-    values = {"state": state.value, "message": message[:_LONGEST_MESSAGE], "finished_at": tx.now}
+    values = {
+        "state": state.value,
+        "stays": list(stays),
+        "message": message[:_LONGEST_MESSAGE],
+        "finished_at": tx.now,
+    }
     tx.execute(sa.update(t.plans).where(_P.uuid == uuid).values(values))
 
 

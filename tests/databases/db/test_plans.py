@@ -123,7 +123,7 @@ def test_an_active_plan_is_not_deleted(database: Database) -> None:
         database.write(lambda tx: plans.remove(tx, uuid))
     database.write(lambda tx: plans.cancel(tx, uuid))
     database.write(lambda tx: plans.claim(tx, "me"))
-    database.write(lambda tx: plans.finish(tx, uuid, "me", P.CANCELLED, ""))
+    database.write(lambda tx: plans.finish(tx, uuid, "me", P.CANCELLED, "", []))
     database.write(lambda tx: plans.remove(tx, uuid))
     assert states(database, uuid) == []
     with pytest.raises(NotFound):

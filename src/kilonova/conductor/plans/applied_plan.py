@@ -13,9 +13,9 @@
 """
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from typing import Protocol
+from typing import Any, Protocol
 
 from kilonova.claims.rest_of_plan import NewRest, Verdict, has_busy_servers
 from kilonova.conductor.operations.planned_moves import LeftHostError, PlannedMoves
@@ -247,25 +247,29 @@ class AppliedPlan:
     # --- the end ------------------------------------------------------------------------------------------------------
 
     def _end(self) -> bool:
-        """End the plan; return True if servers that could not be moved before can be moved now."""
+        """End the plan; return True if servers that could not be moved before can be moved now, or soon."""
         plan = self._plan
         stays = plan.stays
         if plan.kind is PlanKind.DRAIN and stays and plan.replans < MOST_REPLANS:
             new = self._planned_again([])
-            if new.moves or new.stays != stays or has_busy_servers(stays):
+            if new.moves or has_busy_servers(new.stays):
                 self._store(new, "Servers that stayed were planned again.")
                 return True
+            stays = new.stays
         last = {move.server_uuid: move for move in self._moves(frozenset(MoveState))}
         failed = [move for move in last.values() if move.state is MoveState.FAILED]
         if failed:
-            self._finish(PlanState.FAILED, f"Moves have failed: {_counted(len(failed), 'server')}.")
+            self._finish(PlanState.FAILED, f"Moves have failed: {_counted(len(failed), 'server')}.", stays)
         else:
-            self._finish(PlanState.DONE, f"On their hosts stay: {_counted(len(stays), 'server')}." if stays else "")
+            told = f"On their hosts stay: {_counted(len(stays), 'server')}." if stays else ""
+            self._finish(PlanState.DONE, told, stays)
         return False
 
-    def _finish(self, state: PlanState, message: str) -> None:
+    def _finish(self, state: PlanState, message: str, stays: Sequence[Mapping[str, Any]] | None = None) -> None:
+        """End the plan. ``stays``: the servers that stay; None: those that are known."""
         uuid, owner = self._plan.uuid, self._env.owner
-        self._env.database.write(lambda tx: plans.finish(tx, uuid, owner, state, message))
+        left = self._plan.stays if stays is None else stays
+        self._env.database.write(lambda tx: plans.finish(tx, uuid, owner, state, message, left))
         LOG.info("Plan %s is %s%s", uuid, state.value, f": {message}" if message else "")
 
     def _tell(self, message: str) -> None:

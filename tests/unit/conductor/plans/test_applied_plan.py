@@ -184,6 +184,19 @@ def test_a_plan_is_given_up_after_a_bounded_number_of_new_plans(cell_of: NewCell
     assert [move.state for move in moves_of_plan(cell, plan)] == [MoveState.CANCELLED]
 
 
+def test_a_drain_ends_with_the_servers_that_stay_in_the_end(cell_of: NewCell) -> None:
+    cell = cell_of(host("node1"))
+    gone, left = booted(cell, 2)
+    plan = saved(cell, How.LIVE)
+    cell.delete(gone)
+    cell.bus.run()
+    apply(cell)
+    found = plan_of(cell, plan)
+    assert (found.state, found.message) == (PlanState.DONE, "On their hosts stay: 1 server.")
+    assert [stay["server"] for stay in found.stays] == [left]
+    assert found.replans == 0, "there was no other plan to try"
+
+
 def test_a_bounded_number_of_moves_is_under_way(cell_of: NewCell) -> None:
     cell = cell_of(host("node1"), host("node2"))
     booted(cell, 3)
