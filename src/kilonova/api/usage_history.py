@@ -40,22 +40,17 @@ class HostUsage:
     @classmethod
     def of(cls, table: HostTable, seq: int, *, service_down_time_s: float, default_zone: str) -> "HostUsage":
         """Return the usage of the hosts of a table. ``default_zone``: that of hosts in no availability zone."""
-        zones = np.full(len(table), default_zone, dtype=object)
-        for index, aggregate in enumerate(table.aggregates.aggregates):
-            if (zone := aggregate.metadata.get("availability_zone")) is not None:
-                zones[table.aggregates.membership[index]] = zone
         present = [index for index in range(len(table.resource_classes)) if table.capacity[:, index].any()]
-        heard = np.abs(table.taken_at - table.last_seen) <= service_down_time_s
         return cls(
             seq=seq,
             hosts=table.hosts,
             nodes=table.nodes,
-            zones=tuple(zones),
+            zones=tuple(table.aggregates.zone_names(default_zone)),
             classes=tuple(table.resource_classes[index] for index in present),
             capacity=table.capacity[:, present],
             used=table.used[:, present],
             servers=table.num_instances,
-            up=heard & ~table.forced_down,
+            up=table.heard_within(service_down_time_s) & ~table.forced_down,
             disabled=table.disabled,
         )
 
@@ -81,7 +76,7 @@ class UsageHistory:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._versions = (f"{prefix}-{number}" for prefix in (new_uuid()[:8],) for number in count(1))
+        self._prefix, self._numbers = new_uuid()[:8], count(1)
         self._answers: OrderedDict[str, HostUsage] = OrderedDict()
 
     def find(self, version: str | None) -> HostUsage | None:
@@ -94,7 +89,7 @@ class UsageHistory:
     def add(self, usage: HostUsage) -> str:
         """Remember the usage of an answer, and return its version."""
         with self._lock:
-            version = next(self._versions)
+            version = f"{self._prefix}-{next(self._numbers)}"
             self._answers[version] = usage
             if len(self._answers) > _REMEMBERED:
                 self._answers.popitem(last=False)

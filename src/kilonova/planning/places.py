@@ -46,10 +46,7 @@ def aggregates(hosts: HostTable) -> tuple[Place, ...]:
 
 def zones(hosts: HostTable, default: str) -> tuple[Place, ...]:
     """Return the availability zones that have hosts, by name. ``default``: the zone of hosts that are in no other."""
-    names = np.full(len(hosts), default, dtype=object)
-    for each, members in zip(hosts.aggregates.aggregates, hosts.aggregates.membership, strict=True):
-        if each.availability_zone is not None:
-            names[members] = each.availability_zone
+    names = hosts.aggregates.zone_names(default)
     return tuple(Place(name, names == name) for name in sorted(set(names.tolist())))
 
 

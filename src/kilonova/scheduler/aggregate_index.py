@@ -53,6 +53,14 @@ class AggregateIndex:
         hosts: BoolArray = np.logical_or.reduce(self.membership[mask])
         return hosts
 
+    def zone_names(self, default: str) -> NDArray[np.object_]:
+        """Return the availability zone of each host. ``default``: that of hosts that are in no zone. Shapes: → (H,)."""
+        names = np.full(self.membership.shape[1], default, dtype=object)
+        for aggregate, members in zip(self.aggregates, self.membership, strict=True):
+            if aggregate.availability_zone is not None:
+                names[members] = aggregate.availability_zone
+        return names
+
     def of_host(self, row: int) -> tuple[Aggregate, ...]:
         """Return the aggregates of one host, in table order."""
         return tuple(self.aggregates[index] for index in np.flatnonzero(self.membership[:, row]))

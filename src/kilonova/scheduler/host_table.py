@@ -144,6 +144,11 @@ class HostTable:
         column = self.metrics.get(name)
         return self.memo.get("no metric", lambda: np.full(len(self), np.nan)) if column is None else column
 
+    def heard_within(self, seconds: float) -> BoolArray:
+        """Return the hosts that have sent a heartbeat within this time before the snapshot. Shapes: → (H,)."""
+        heard: BoolArray = np.abs(self.taken_at - self.last_seen) <= seconds
+        return heard
+
     def has_trait(self, trait: str) -> BoolArray:
         """Return the mask of the hosts that report ``trait``. Shapes: → (H,)."""
         row = self.trait_rows.get(trait)

@@ -178,8 +178,7 @@ def _seen(hosts: HostTable, now: float) -> FloatArray:
 
 def always_up(hosts: HostTable, down_time_s: float) -> HostTable:
     """Return a table whose hosts stay up if they are up now. ``down_time_s``: silence after which a host is down."""
-    is_up = np.abs(hosts.taken_at - hosts.last_seen) <= down_time_s
-    return replace(hosts, last_seen=np.where(is_up, _UP, hosts.last_seen))
+    return replace(hosts, last_seen=np.where(hosts.heard_within(down_time_s), _UP, hosts.last_seen))
 
 
 def largest_first(kinds: Sequence[ServerKind], kind_of: Numbers, servers: Iterable[int]) -> list[int]:

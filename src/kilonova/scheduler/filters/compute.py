@@ -37,8 +37,7 @@ class ComputeFilter:
         return cls(service_down_time_s=config.service_down_time)
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:  # noqa: ARG002
-        heard: BoolArray = np.abs(hosts.taken_at - hosts.last_seen) <= self.service_down_time_s
-        return heard & ~(hosts.disabled | hosts.forced_down)
+        return hosts.heard_within(self.service_down_time_s) & ~(hosts.disabled | hosts.forced_down)
 
     def unchanged_until(self, hosts: HostTable) -> float:
         """Return the next time at which the verdict on a host changes, if only time passes."""
