@@ -11,6 +11,7 @@ import falcon.asgi
 
 from kilonova.dashboard.pages import about_me, capacity, hosts, overview, servers, sign_in, what_if
 from kilonova.dashboard.upstream.cloud_api import Cloud, Refused
+from kilonova.dashboard.upstream.host_map import HostMap
 from kilonova.dashboard.web.assets import Assets
 from kilonova.dashboard.web.attempts import Attempts
 from kilonova.dashboard.web.guard import Guard
@@ -91,8 +92,8 @@ class Dashboard:
         self.app.add_error_handler(falcon.HTTPError, self._failed)
         self.app.add_error_handler(Exception, self._broken)
 
-    def _summary(self, present: Any) -> str:
-        return self.site.render("live.html", summary=overview.summary_of(present))
+    def _summary(self, present: HostMap) -> str:
+        return self.site.render("live.html", summary=present.summary())
 
     async def _refused(
         self, req: falcon.asgi.Request, resp: falcon.asgi.Response, error: Refused, _params: Any

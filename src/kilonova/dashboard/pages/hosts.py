@@ -8,7 +8,6 @@ import falcon
 import falcon.asgi
 import orjson
 
-from kilonova.dashboard.pages.overview import summary_of
 from kilonova.dashboard.upstream.host_map import DISABLED, DOWN, LABELS, HostMap
 from kilonova.dashboard.web.export import send_csv, send_json
 from kilonova.dashboard.web.live import HostFeed, TooManyStreams
@@ -30,7 +29,7 @@ class Hosts:
         hosts = await self._feed.present(self._site.session(req))
         classes = [(name, LABELS.get(name, name)) for name in hosts.classes]
         if req.get_param("as") != "table":
-            self._site.show(req, resp, "hosts.html", summary=summary_of(hosts), classes=classes)
+            self._site.show(req, resp, "hosts.html", summary=hosts.summary(), classes=classes)
             return
         page = max(0, req.get_param_as_int("page", min_value=0, max_value=10**6) or 0)
         rows = rows_of(hosts)

@@ -7,7 +7,7 @@ from typing import Any
 
 import falcon.asgi
 
-from kilonova.dashboard.upstream.host_map import DISABLED, DOWN, LABELS, HostMap
+from kilonova.dashboard.upstream.host_map import DOWN, LABELS, HostMap
 from kilonova.dashboard.web.live import HostFeed
 from kilonova.dashboard.web.site import Site
 from kilonova.records import dataclass
@@ -63,7 +63,7 @@ class Overview:
             failed=failed["servers"][:_SHOWN_ERRORS],
             stuck=stuck["workflows"],
             health=health["health"],
-            summary=summary_of(hosts),
+            summary=hosts.summary(),
             totals=[(LABELS.get(name, name), name, hosts.total(name)) for name in hosts.classes[:5]],
             zones=zones_of(hosts),
         )
@@ -108,20 +108,6 @@ def problems(health: Mapping[str, Any], hosts: HostMap, failed: Sequence[Any]) -
             Problem("warn", _counted(len(refused), "agent is", "agents are", "refused"), _some(refused), "/hosts")
         )
     return found
-
-
-def summary_of(hosts: HostMap) -> dict[str, Any]:
-    """Return the numbers of the line above the map."""
-    name = "VCPU" if "VCPU" in hosts.shares else next(iter(hosts.classes), "VCPU")
-    return {
-        "hosts": len(hosts.hosts),
-        "down": hosts.state.count(DOWN),
-        "disabled": hosts.state.count(DISABLED),
-        "servers": sum(hosts.servers),
-        "class": LABELS.get(name, name),
-        "share": hosts.total(name),
-        "seq": hosts.seq,
-    }
 
 
 def zones_of(hosts: HostMap) -> list[dict[str, Any]]:

@@ -15,7 +15,6 @@ from kilonova.errors import Unavailable
 
 LOG = logging.getLogger(__name__)
 _START = "/overview"
-_LONGEST = 255
 WRONG = "Keystone does not know this name with this password."
 
 
@@ -34,7 +33,8 @@ class SignIn:
     async def on_post(self, req: falcon.asgi.Request, resp: falcon.asgi.Response) -> None:
         """POST: sign in, and go to the page that was asked for, or to the choice of a project."""
         form = await form_of(req)
-        account, address = self._account_of(form), req.remote_addr
+        address = req.remote_addr
+        account = self._account_of(form, address)
         wait_s = self._attempts.wait_s(account, address)
         if wait_s > 0:
             resp.status = falcon.HTTP_429
@@ -65,12 +65,14 @@ class SignIn:
                 name, password, project = (form.get(field, "") for field in ("user", "password", "project"))
                 return await cloud.sign_in(Credentials(name, password, domain, project))
 
-    def _account_of(self, form: Mapping[str, str]) -> str:
+    def _account_of(self, form: Mapping[str, str], address: str) -> str:
+        """Return what is throttled. Tokens name no account; names are equal for Keystone in upper and lower case."""
         if form.get("how") == "token":
-            return "token"
+            return f"tokens from {address}"
         if form.get("how") == "application-credential":
             return f"application credential {form.get('id', '')}"
-        return f"{form.get('domain', '') or self._default_domain}/{form.get('user', '')}"
+        domain = form.get("domain", "") or self._default_domain
+        return f"{domain.strip()}/{form.get('user', '').strip()}".casefold()
 
     async def _begin(self, req: falcon.asgi.Request, resp: falcon.asgi.Response, login: Login, to: str) -> None:
         projects = () if login.project else tuple(await self._site.cloud.projects(login))
@@ -160,7 +162,7 @@ async def form_of(req: falcon.asgi.Request) -> dict[str, str]:
     if req.content_type is None or not req.content_type.startswith("application/x-www-form-urlencoded"):
         raise falcon.HTTPUnsupportedMediaType(description="Send a form.")
     found = await req.get_media({})
-    return {name: (value if isinstance(value, str) else value[-1])[: _LONGEST * 20] for name, value in found.items()}
+    return {name: value if isinstance(value, str) else value[-1] for name, value in found.items()}
 
 
 def own_path(text: str | None) -> str:

@@ -84,6 +84,18 @@ class HostMap:
         chosen = range(len(self.hosts)) if rows is None else rows
         return sum(each["used"][row] for row in chosen), sum(each["capacity"][row] for row in chosen)
 
+    def summary(self) -> dict[str, Any]:
+        """Return the numbers of the line above the map. ``share``: (used, capacity) of the resource ``class``."""
+        name = "VCPU" if "VCPU" in self.shares else next(iter(self.classes), "VCPU")
+        return {
+            "hosts": len(self.hosts),
+            "down": self.state.count(DOWN),
+            "disabled": self.state.count(DISABLED),
+            "servers": sum(self.servers),
+            "class": LABELS.get(name, name),
+            "share": self.total(name),
+        }
+
     def as_columns(self, aggregate_of: Mapping[str, str]) -> dict[str, Any]:
         """Return what the script of the map needs. ``aggregate_of``: host → the aggregate in which it is shown."""
         zones = sorted(set(self.zones))

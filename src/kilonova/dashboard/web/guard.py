@@ -2,7 +2,6 @@
 """Middleware that protects every page: security headers, session, and refusal of forms that other sites send."""
 
 import secrets
-from typing import Any
 
 import falcon
 import falcon.asgi
@@ -56,11 +55,6 @@ class Guard:
             self._to_sign_in(req, "/sign-in")
         if session is not None and not session.is_complete and req.path not in _CHOOSING:
             self._to_sign_in(req, "/sign-in/project")
-
-    async def process_response(
-        self, req: falcon.asgi.Request, resp: falcon.asgi.Response, resource: Any, req_succeeded: bool
-    ) -> None:
-        """Nothing is left to do; falcon calls this method."""
 
     def key_of(self, req: falcon.asgi.Request) -> str | None:
         """Return the key of the session that a request names."""

@@ -4,12 +4,13 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
 
 import falcon.asgi
 import orjson
 
 from kilonova.dashboard.upstream.cloud_api import OPERATOR, Cloud, Refused
-from kilonova.dashboard.upstream.host_map import HostMap, shown_aggregates
+from kilonova.dashboard.upstream.host_map import HostChanges, HostMap, shown_aggregates
 from kilonova.dashboard.web.sessions import Session, Sessions
 from kilonova.errors import Unavailable
 
@@ -17,7 +18,12 @@ LOG = logging.getLogger(__name__)
 #: Events that wait for one page; a page that reads too slowly has to load the map again.
 _MOST_WAITING = 20
 MOST_STREAMS, MOST_STREAMS_OF_SESSION = 500, 12
+#: Seconds without an event after which a stream sends a comment.
 _HEARTBEAT_S = 15.0
+
+
+#: Makes a page load the whole map again.
+_STALE = falcon.asgi.SSEvent(event="stale", text="1")
 
 
 class TooManyStreams(Exception):
@@ -37,17 +43,24 @@ class HostFeed:
         self._task: asyncio.Task[None] | None = None
 
     async def present(self, session: Session) -> HostMap:
-        """Return the present map, read with the token of an operator. Raises: Refused, Unavailable."""
+        """Read the changes with the token of an operator, tell open pages, and return the map.
+
+        Raises: Refused, Unavailable.
+        """
         known = self._map
-        query = {} if known is None else {"after": known.version}
-        answer = await self._cloud.call(session.login, "GET", OPERATOR, "/hosts/usage", query=query)
-        if self._map is None or self._map is not known or answer["whole"] or self._map.apply(answer) is None:
-            if not answer["whole"]:
-                answer = await self._cloud.call(session.login, "GET", OPERATOR, "/hosts/usage")
-            self._map = HostMap(answer)
-            if known is not None:
-                self._tell([falcon.asgi.SSEvent(event="stale", text="1")])
-        return self._map
+        answer = await self._usage(session, {} if known is None else {"after": known.version})
+        is_next = known is not None and self._map is known and not answer["whole"]
+        changes = known.apply(answer) if known is not None and is_next else None
+        if known is not None and changes is not None:
+            self._tell_changes(known, changes)
+            return known
+        self._map = found = HostMap(answer if answer["whole"] else await self._usage(session, {}))
+        if known is not None:
+            self._tell([_STALE])
+        return found
+
+    async def _usage(self, session: Session, query: Mapping[str, str]) -> Any:
+        return await self._cloud.call(session.login, "GET", OPERATOR, "/hosts/usage", query=query)
 
     async def aggregates(self, session: Session) -> Mapping[str, str]:
         """Return host → the aggregate in which the map shows it. Raises: Refused, Unavailable."""
@@ -64,10 +77,7 @@ class HostFeed:
             self._task = asyncio.create_task(self._follow())
         try:
             while not session.ended.is_set():
-                try:
-                    yield await asyncio.wait_for(queue.get(), self._every_s)
-                except TimeoutError:
-                    yield None  # falcon sends a comment, which shows whether the client is there
+                yield await _next_of(queue, session.ended)
         finally:
             session.streams -= 1
             del self._queues[queue]
@@ -80,26 +90,17 @@ class HostFeed:
             if watcher is None:
                 continue
             try:
-                await self._read(watcher)
+                await self.present(watcher)
             except Refused as error:
                 LOG.info("The hosts could not be read with the token of user %s: %s", watcher.login.user_id, error)
                 watcher.ended.set()
             except Unavailable as error:
                 LOG.debug("The hosts could not be read: %s", error)
 
-    async def _read(self, watcher: Session) -> None:
-        if self._map is None:
-            await self.present(watcher)
-            return
-        query = {"after": self._map.version}
-        answer = await self._cloud.call(watcher.login, "GET", OPERATOR, "/hosts/usage", query=query)
-        changes = None if answer["whole"] else self._map.apply(answer)
-        if changes is None:
-            self._map = HostMap(answer) if answer["whole"] else None
-            self._tell([falcon.asgi.SSEvent(event="stale", text="1")])
-        elif changes.rows:
+    def _tell_changes(self, hosts: HostMap, changes: HostChanges) -> None:
+        if changes.rows and self._queues:
+            summary = " ".join(self._summary(hosts).split())
             told = orjson.dumps(changes.as_json()).decode()
-            summary = " ".join(self._summary(self._map).split())
             self._tell([falcon.asgi.SSEvent(text=summary), falcon.asgi.SSEvent(event="hosts", text=told)])
 
     def _tell(self, events: list[falcon.asgi.SSEvent]) -> None:
@@ -107,7 +108,21 @@ class HostFeed:
             if queue.qsize() > _MOST_WAITING:
                 while not queue.empty():
                     queue.get_nowait()
-                queue.put_nowait(falcon.asgi.SSEvent(event="stale", text="1"))
+                queue.put_nowait(_STALE)
             else:
                 for event in events:
                     queue.put_nowait(event)
+
+
+async def _next_of(queue: asyncio.Queue[falcon.asgi.SSEvent], ended: asyncio.Event) -> falcon.asgi.SSEvent | None:
+    """Return the next event; None when the session ends or after the heartbeat interval.
+
+    For None, falcon sends a comment, which shows whether the client is still there.
+    """
+    waits = asyncio.create_task(queue.get()), asyncio.create_task(ended.wait())
+    try:
+        await asyncio.wait(waits, timeout=_HEARTBEAT_S, return_when=asyncio.FIRST_COMPLETED)
+        return waits[0].result() if waits[0].done() else None
+    finally:
+        for each in waits:
+            each.cancel()

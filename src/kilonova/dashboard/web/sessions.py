@@ -4,7 +4,7 @@
 import asyncio
 import hashlib
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import field
 from datetime import UTC, datetime
 
@@ -84,10 +84,6 @@ class Sessions:
         """End all sessions whose idle time or token has expired."""
         for hashed in [hashed for hashed, session in self._by_hash.items() if not self._is_valid(session)]:
             self._end(hashed)
-
-    def operators(self) -> Iterator[Session]:
-        """Yield the sessions whose user may use the operator API, the newest first."""
-        yield from (session for session in reversed(self._by_hash.values()) if session.may_operate)
 
     def __len__(self) -> int:
         return len(self._by_hash)

@@ -54,7 +54,7 @@ class Site:
         return session
 
     def show(self, req: falcon.asgi.Request, resp: falcon.asgi.Response, template: str, **values: Any) -> None:
-        """Answer with a page, or, if a script asks for it, with the fragment of the same name below fragments/."""
+        """Answer with a page or a fragment. ``values``: what its template needs."""
         resp.content_type = "text/html; charset=utf-8"
         theme = req.cookies.get("theme", "")
         session: Session | None = req.context.session
@@ -69,7 +69,7 @@ class Site:
         )
 
     def render(self, template: str, **values: Any) -> str:
-        """Return a fragment."""
+        """Return a fragment that needs no request."""
         return self._templates.get_template(template).render(**values)
 
     async def compute(self, req: falcon.asgi.Request, path: str, query: Mapping[str, Any] | None = None) -> Any:

@@ -30,6 +30,12 @@ def test_attempts_are_throttled(browser: Browser, clock: FakeClock) -> None:
     assert browser.sign_in("ada").status_code == 303
 
 
+def test_other_spellings_of_a_name_are_the_same_account(browser: Browser) -> None:
+    names = ["ada", "Ada", "ADA", " ada", "aDa"]
+    assert [browser.sign_in(name, "wrong").status_code for name in names] == [401] * 5
+    assert browser.sign_in("AdA").status_code == 429
+
+
 def test_one_of_several_projects_is_chosen(browser: Browser, cloud: FakeCloud) -> None:
     cloud.projects.append(("project-2", "<b>other</b>"))
     assert browser.sign_in().headers["location"] == "/sign-in/project"

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 from typing import Any
 
-import httpx
 import orjson
 import pytest
 
@@ -59,7 +58,7 @@ def test_a_question_has_an_address(operator: Browser, cloud: FakeCloud) -> None:
 def test_a_script_gets_the_answer_only(operator: Browser) -> None:
     answer = operator.get("/what-if?flavor=1", Fragment="1").text
     assert "<form" not in answer
-    assert "1 left" not in answer.split("</h2>")[0]
+    assert "It would go to" in answer
 
 
 def test_what_would_make_it_fit(operator: Browser, cloud: FakeCloud) -> None:
@@ -83,6 +82,7 @@ def test_a_bad_count_is_refused(operator: Browser, count: str) -> None:
     assert operator.get(f"/what-if?flavor=1&count={count}").status_code == 400
 
 
-def test_members_cannot_ask(member: Browser, cloud: FakeCloud) -> None:
-    assert member.get("/what-if?flavor=1").status_code == 403
-    assert isinstance(cloud.asked[-1], httpx.Request)
+def test_members_cannot_ask(member: Browser) -> None:
+    answer = member.get("/what-if?flavor=1")
+    assert answer.status_code == 403
+    assert "node1" not in answer.text

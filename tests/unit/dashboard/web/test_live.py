@@ -19,11 +19,11 @@ ENDPOINTS = {"kilonova": OPERATOR, "compute": "http://compute.test/v2.1"}
 class Watch:
     """A feed, and the session of an operator who watches it."""
 
-    def __init__(self, cloud: FakeCloud, clock: FakeClock) -> None:
+    def __init__(self, cloud: FakeCloud, clock: FakeClock, every_s: float = 0.005) -> None:
         self.cloud = cloud
         self.sessions = Sessions(600.0, clock)
         api = Cloud(httpx.AsyncClient(transport=httpx.MockTransport(cloud)), KEYSTONE)
-        self.feed = HostFeed(api, self.sessions, lambda hosts: f"<b>{sum(hosts.servers)}</b>\n", 0.005)
+        self.feed = HostFeed(api, self.sessions, lambda hosts: f"<b>{sum(hosts.servers)}</b>\n", every_s)
         self.key = self._begin()
         found = self.sessions.find(self.key)
         assert found is not None
@@ -59,6 +59,21 @@ def test_changes_reach_a_page(cloud: FakeCloud, clock: FakeClock) -> None:
     assert summary.text == "<b>9</b>"
     assert hosts.event == "hosts"
     assert orjson.loads(hosts.text) == {"rows": [0], "state": [0], "columns": {"VCPU": [100], "MEMORY_MB": [12]}}
+
+
+def test_changes_that_another_page_has_read_reach_all_pages(cloud: FakeCloud, clock: FakeClock) -> None:
+    async def follow() -> Any:
+        watch = Watch(cloud, clock, every_s=3600.0)
+        await watch.feed.present(watch.session)
+        events = watch.feed.events(watch.session)
+        following = asyncio.ensure_future(watch.next_event(events))
+        while not watch.session.streams:
+            await asyncio.sleep(0)
+        cloud.answers["GET", "/v1/hosts/usage"] = changes
+        await watch.feed.present(watch.session)
+        return await following
+
+    assert run(follow()).text == "<b>9</b>"
 
 
 def test_a_new_host_makes_pages_load_the_map_again(cloud: FakeCloud, clock: FakeClock) -> None:
@@ -121,7 +136,3 @@ def test_a_page_that_does_not_read_is_told_to_load_again(cloud: FakeCloud, clock
         return [(await watch.next_event(events)).event for _ in range(3)]
 
     assert "stale" in run(follow())
-
-
-async def aclose(events: AsyncIterator[Any]) -> None:
-    await events.aclose()  # type: ignore[attr-defined]
