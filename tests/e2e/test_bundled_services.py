@@ -171,7 +171,7 @@ def test_a_second_one_on_the_same_folder_is_refused(cloud: Supervisor) -> None:
     out, err = second.process.communicate(timeout=60)
     assert second.process.returncode == 1
     assert out == ""
-    assert f"is in use by another `kilonova up` (process {cloud.process.pid})" in err
+    assert f"is in use by another `kilonova` (process {cloud.process.pid})" in err
 
 
 def test_a_taken_port_is_named(cloud: Supervisor, own: Supervisor) -> None:

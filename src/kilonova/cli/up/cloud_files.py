@@ -102,7 +102,7 @@ def lock_folder(folder: Path) -> int:
     except BlockingIOError:
         owner = os.pread(lock, 32, 0).decode(errors="replace").strip()
         os.close(lock)
-        raise Unavailable(f"the data folder {folder} is in use by another `kilonova up` (process {owner})") from None
+        raise Unavailable(f"the data folder {folder} is in use by another `kilonova` (process {owner})") from None
     os.ftruncate(lock, 0)
     os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
     return lock

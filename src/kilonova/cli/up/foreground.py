@@ -1,10 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signals and output of a supervisor that runs in a terminal until Ctrl-C."""
+"""A supervisor that runs in a terminal until Ctrl-C: its start and stop, signals and output."""
 
 import contextlib
+import os
 import signal
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from kilonova.cli.up.children import Watched
+from kilonova.cli.up.cloud_files import lock_folder
+from kilonova.cli.up.supervision import Supervision
+from kilonova.process_parts import ProcessParts
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def run_until_stopped(folder: Path, start: Callable[[ProcessParts], Sequence[Watched]]) -> None:
+    """Start the parts of a supervisor, and return when a signal has stopped them.
+
+    ``folder``: the data folder, which no other process may use. ``start``: starts the parts, and returns the processes
+    that are started again if they end. Raises: Unavailable, and what ``start`` raises, after all parts are stopped.
+    """
+    parts = ProcessParts()
+    lock = lock_folder(folder)
+    parts.opened("lock", lambda: os.close(lock))
+    try:
+        stop_on_signals()
+        Supervision(start(parts), say).run()
+    except KeyboardInterrupt:
+        say("\nstopping")
+    finally:
+        ignore_signals()
+        parts.stop()
+    say("stopped")
 
 
 def stop_on_signals() -> None:
@@ -22,6 +50,8 @@ def ignore_signals() -> None:
 
 
 def say(text: str) -> None:
-    """Print a line."""
+    """Print a line; print nothing if it is empty."""
+    if not text:
+        return
     with contextlib.suppress(OSError):  # printing fails on a closed terminal; closing the terminal also stops the cloud
         print(text, flush=True)

@@ -24,13 +24,11 @@ from kilonova.bundled_services.machine_consoles import ConsoleAddresses, Machine
 from kilonova.bundled_services.ovn_tls import is_reachable_by_ipv4, read_address
 from kilonova.bundled_services.private_file import write_private
 from kilonova.cli.up.children import RUN_MODULE, Child, Watched, stop
-from kilonova.cli.up.cloud_files import lock_folder
-from kilonova.cli.up.foreground import ignore_signals, say, stop_on_signals
+from kilonova.cli.up.foreground import run_until_stopped, say
 from kilonova.cli.up.host_options import GuestsOnStop
 from kilonova.cli.up.libvirt import LibvirtSide, require_libvirt, require_networks
 from kilonova.cli.up.log_options import log_options
 from kilonova.cli.up.operator_file import operator_options
-from kilonova.cli.up.supervision import Supervision
 from kilonova.config.consoles import PortRange
 from kilonova.errors import ConfigurationError, Unavailable
 from kilonova.process_parts import PartOf, ProcessParts
@@ -85,26 +83,8 @@ def run(options: JoinOptions) -> None:
     """Start the host, and return when it is stopped by a signal. Raises: ConfigurationError, Unavailable."""
     bundle = read_bundle(options.bundle)
     operator = _checked(options, bundle)
-    parts = ProcessParts()
-    last_words: list[str] = []
     _make_folder(options.folder)
-    lock = lock_folder(options.folder)
-    parts.opened("lock", lambda: os.close(lock))
-    try:
-        stop_on_signals()
-        watched = _start(options, bundle, operator, parts, last_words)
-        say(f"Host {bundle.host} has joined the networks of {bundle.southbound}. Its folder: {options.folder}")
-        if not options.config_files:
-            say(f"Start its agent: kilonova compute --config-file {_conf(options)} --config-file AGENT.conf")
-        Supervision(watched, say).run()
-    except KeyboardInterrupt:
-        say("\nstopping")
-    finally:
-        ignore_signals()
-        parts.stop()
-        for text in filter(None, last_words):
-            say(text)
-    say("stopped")
+    run_until_stopped(options.folder, lambda parts: _start(options, bundle, operator, parts))
 
 
 def _checked(options: JoinOptions, bundle: HostBundle) -> Sections:
@@ -139,15 +119,13 @@ def _make_folder(folder: Path) -> None:
         raise ConfigurationError(f"cannot use the data folder {folder}: {error.strerror}") from error
 
 
-def _start(
-    options: JoinOptions, bundle: HostBundle, operator: Sections, parts: ProcessParts, last_words: list[str]
-) -> Sequence[Watched]:
-    """Start all processes; return those that must keep running. ``last_words``: receives texts to print at the end."""
+def _start(options: JoinOptions, bundle: HostBundle, operator: Sections, parts: ProcessParts) -> Sequence[Watched]:
+    """Start all processes, and announce the host; return those that must keep running."""
     joined = JoinedHost(options.folder, bundle, options.address)
     side = LibvirtSide(options.folder, bundle.host, operator, network=joined.host, proxied_at=options.address)
     consoles = _consoles(options, bundle, operator, joined.host.network, side)
     parts.start(PartOf("networks", joined.start, joined.stop))
-    parts.start(PartOf("libvirt", side.start, lambda: last_words.append(side.stop(options.guests_on_stop))))
+    parts.start(PartOf("libvirt", side.start, lambda: say(side.stop(options.guests_on_stop))))
     parts.start(PartOf("consoles", consoles.start, consoles.stop))
     more: Sections = {"serial_console": {"enabled": True, "port_range": _SERIAL_PORTS}}
     own = with_defaults(side.options(), with_defaults(more, log_options(options.folder / "log" / f"{_AGENT}.log")))
@@ -164,6 +142,9 @@ def _start(
         parts.opened(_AGENT, lambda: stop([agent]))
         agent.wait()
         watched.append(agent)
+    say(f"Host {bundle.host} has joined the networks of {bundle.southbound}. Its folder: {options.folder}")
+    if not options.config_files:
+        say(f"Start its agent: kilonova compute --config-file {_conf(options)} --config-file AGENT.conf")
     return watched
 
 

@@ -31,7 +31,6 @@ from kilonova.cli.up.cloud_files import (
     Accounts,
     Cloud,
     accounts,
-    lock_folder,
     login_of,
     make_folder,
     write_bundled_settings,
@@ -42,7 +41,7 @@ from kilonova.cli.up.consoles import ConsolePart, is_possible
 from kilonova.cli.up.dashboard import DashboardPart
 from kilonova.cli.up.data_folder import default_folder
 from kilonova.cli.up.first_image import has_linux, linux_image, mark_of
-from kilonova.cli.up.foreground import ignore_signals, say, stop_on_signals
+from kilonova.cli.up.foreground import run_until_stopped, say
 from kilonova.cli.up.forked_child import ForkedChild
 from kilonova.cli.up.host_options import GuestsOnStop, Hypervisor
 from kilonova.cli.up.libvirt import host_name, require_libvirt, require_networks
@@ -50,7 +49,6 @@ from kilonova.cli.up.networks import NetworkPart
 from kilonova.cli.up.operator_file import operator_options, require_possible_workers
 from kilonova.cli.up.real_hosts import RealHosts, host_names
 from kilonova.cli.up.start_progress import StartProgress
-from kilonova.cli.up.supervision import Supervision
 from kilonova.cli.wiring import addresses
 from kilonova.cli.wiring.addresses import Address
 from kilonova.db.core.sqlite_checkpoint import checkpoint_file
@@ -110,25 +108,8 @@ def run(options: UpOptions) -> None:
     """
     started = time.monotonic()
     plan = _plan(options)
-    options = plan.options
-    _make_folder(options.folder)
-    parts = ProcessParts()
-    lock = lock_folder(options.folder)
-    parts.opened("lock", lambda: os.close(lock))
-    last_words: list[str] = []
-    try:
-        stop_on_signals()
-        parts.opened("ports", addresses.hold(_needed(options)).close)
-        watched = _start(plan, parts, last_words, started)
-        Supervision(watched, say).run()
-    except KeyboardInterrupt:
-        say("\nstopping")
-    finally:
-        ignore_signals()
-        parts.stop()
-        for text in filter(None, last_words):
-            say(text)
-    say("stopped")
+    _make_folder(plan.options.folder)
+    run_until_stopped(plan.options.folder, lambda parts: _start(plan, parts, started))
 
 
 def _plan(options: UpOptions) -> _Plan:
@@ -178,12 +159,10 @@ def _make_folder(folder: Path) -> None:
         say(f"warning: other users could access {names}{more}; the permissions are now restricted to you")
 
 
-def _start(plan: _Plan, parts: ProcessParts, last_words: list[str], started: float) -> Sequence[Watched]:
-    """Start all processes and announce the cloud; return those that must keep running.
-
-    ``last_words``: receives texts to print after the stop.
-    """
+def _start(plan: _Plan, parts: ProcessParts, started: float) -> Sequence[Watched]:
+    """Start all processes and announce the cloud; return those that must keep running."""
     options = plan.options
+    parts.opened("ports", addresses.hold(_needed(options)).close)
     cloud = Cloud(
         folder=options.folder,
         compute=options.compute,
@@ -197,7 +176,7 @@ def _start(plan: _Plan, parts: ProcessParts, last_words: list[str], started: flo
     parts.opened("databases", lambda: _checkpoint_databases(options.folder))
     real = plan.real
     if real is not None:
-        parts.start(PartOf("libvirt", real.start, lambda: last_words.append(real.stop(options.guests_on_stop))))
+        parts.start(PartOf("libvirt", real.start, lambda: say(real.stop(options.guests_on_stop))))
     side = None
     if options.agents:
         shares = share_out(plan.hosts, options.agents, plan.own_hosts)

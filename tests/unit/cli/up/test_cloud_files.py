@@ -124,7 +124,7 @@ def test_the_catalogue_follows_the_addresses(cloud: Cloud) -> None:
 def test_a_folder_has_one_owner(tmp_path: Path) -> None:
     cloud_files.make_folder(tmp_path)
     lock = cloud_files.lock_folder(tmp_path)
-    with pytest.raises(Unavailable, match=rf"in use by another `kilonova up` \(process {os.getpid()}\)"):
+    with pytest.raises(Unavailable, match=rf"in use by another `kilonova` \(process {os.getpid()}\)"):
         cloud_files.lock_folder(tmp_path)
     os.close(lock)
     os.close(cloud_files.lock_folder(tmp_path))

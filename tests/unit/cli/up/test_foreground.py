@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from kilonova.cli.up.foreground import STOP_SIGNALS, ignore_signals, say, stop_on_signals
+from kilonova.cli.up.cloud_files import lock_folder
+from kilonova.cli.up.foreground import STOP_SIGNALS, ignore_signals, run_until_stopped, say, stop_on_signals
+from kilonova.errors import Unavailable
+from kilonova.process_parts import ProcessParts
 
 
 @pytest.fixture(autouse=True)
@@ -31,6 +35,30 @@ def test_nohup_has_its_effect() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     stop_on_signals()
     signal.raise_signal(signal.SIGHUP)
+
+
+def test_a_signal_stops_all_parts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def start(parts: ProcessParts) -> tuple[()]:
+        parts.opened("guests", lambda: say("guests keep running"))
+        with pytest.raises(Unavailable, match="in use"):
+            lock_folder(tmp_path)
+        signal.raise_signal(signal.SIGTERM)
+        return ()
+
+    run_until_stopped(tmp_path, start)
+    assert capsys.readouterr().out == "\nstopping\nguests keep running\nstopped\n"
+
+
+def test_a_failed_start_stops_all_parts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def start(parts: ProcessParts) -> tuple[()]:
+        parts.opened("guests", lambda: say(""))
+        parts.opened("switch", lambda: say("switch stopped"))
+        raise Unavailable("no broker")
+
+    for _ in range(2):  # the folder is free again
+        with pytest.raises(Unavailable, match="no broker"):
+            run_until_stopped(tmp_path, start)
+    assert capsys.readouterr().out == "switch stopped\n" * 2
 
 
 def test_a_line_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
