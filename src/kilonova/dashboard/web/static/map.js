@@ -348,7 +348,7 @@ function apply(changes) {   // new values of some hosts
 }
 
 make_legend();
-$("bar").addEventListener("submit", event => event.preventDefault());
+$("filters").addEventListener("submit", event => event.preventDefault());
 for (const id of ["q", "by"]) $(id).addEventListener("input", () => data && again());
 $("in").addEventListener("click", () => zoom(pitch * 1.5));
 $("out").addEventListener("click", () => zoom(pitch / 1.5));
