@@ -8,10 +8,10 @@ import msgspec
 
 from kilonova.claims.cloud_snapshot import CloudSnapshot, cloud_snapshot
 from kilonova.claims.present_drain import drained
-from kilonova.claims.stored_plans import drain_request, moves_of, stays_of
+from kilonova.claims.stored_plans import NewRest, drain_request, moves_of, stays_of
 from kilonova.db import plans
 from kilonova.db.database import Database
-from kilonova.db.plan_moves import NewMove, PlanMove
+from kilonova.db.plan_moves import PlanMove
 from kilonova.db.plans import PlanRow
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.saved_plan import PlanKind
@@ -37,15 +37,6 @@ class Verdict:
 
     gone: tuple[tuple[PlanMove, str], ...] = ()
     objection: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class NewRest:
-    """New moves for the rest of a plan, the servers that stay, and the change on which they are based."""
-
-    moves: Sequence[NewMove]
-    stays: Sequence[Mapping[str, Any]]
-    seq: int
 
 
 class PresentPlans:

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Conversion of plans to their stored form: moves and stays by names of hosts, and the request of a drain."""
 
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+import orjson
 
 from kilonova.db.placed_servers import PlacedRow
 from kilonova.db.plan_moves import NewMove
@@ -13,6 +16,16 @@ from kilonova.model.transitions import TRANSITIONS
 from kilonova.planning.cloud import Cloud
 from kilonova.planning.drain import DrainRequest
 from kilonova.planning.plan import Limits, Plan
+from kilonova.records import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class NewRest:
+    """Moves for a plan or for the rest of it, the servers that stay, and the change on which they are based."""
+
+    moves: Sequence[NewMove]
+    stays: Sequence[Mapping[str, Any]]
+    seq: int
 
 
 def moves_of(cloud: Cloud, plan: Plan, first_wave: int = 0) -> list[NewMove]:
@@ -72,9 +85,11 @@ def evacuations_of(servers: Sequence[PlacedRow]) -> tuple[list[NewMove], list[Ma
     return moves, stays
 
 
-def moves_of_result(result: Mapping[str, Any], first_wave: int = 0) -> list[NewMove]:
-    """Return the moves in the result of a job that plans moves. ``first_wave``: number of the first wave."""
-    return [
+def rest_of_result(packed: bytes, first_wave: int = 0) -> NewRest:
+    """Return the plan in the result of a job of the kind rebalance. ``first_wave``: number of the first wave."""
+    result = orjson.loads(zlib.decompress(packed))
+    stays = [{name: stay[name] for name in ("server", "name", "host", "reason")} for stay in result["stays"]]
+    moves = [
         NewMove(
             wave=first_wave + move["wave"],
             server_uuid=move["server"],
@@ -86,11 +101,7 @@ def moves_of_result(result: Mapping[str, Any], first_wave: int = 0) -> list[NewM
         )
         for move in result["moves"]
     ]
-
-
-def stays_of_result(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the servers that stay, from the result of a job that plans moves."""
-    return [{name: stay[name] for name in ("server", "name", "host", "reason")} for stay in result["stays"]]
+    return NewRest(moves, stays, result["seq"])
 
 
 def drain_parameters(asked: DrainRequest) -> Mapping[str, Any]:

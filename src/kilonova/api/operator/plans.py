@@ -4,11 +4,8 @@
 The control process computes the moves itself: a client cannot save other moves.
 """
 
-import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
-
-import orjson
 
 from kilonova.api.compute.links import next_link
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, integer_param
@@ -21,14 +18,7 @@ from kilonova.api.operator.schemas.parameters import NO_QUERY
 from kilonova.api.policy import ADMIN, rule
 from kilonova.api.typed_body import read_typed
 from kilonova.api.validation import invalid_field, invalid_parameter
-from kilonova.claims.stored_plans import (
-    drain_parameters,
-    evacuations_of,
-    moves_of,
-    moves_of_result,
-    stays_of,
-    stays_of_result,
-)
+from kilonova.claims.stored_plans import drain_parameters, evacuations_of, moves_of, rest_of_result, stays_of
 from kilonova.db import jobs, mirror_source, placed_servers, plan_moves, plans, services
 from kilonova.db.plan_moves import NO_MOVES, NewMove
 from kilonova.db.plans import NewPlan
@@ -103,9 +93,8 @@ def _result_of_job(ctx: Context, uuid: str) -> tuple[NewPlan, Sequence[NewMove]]
             raise invalid_field("job", error.message) from None
     if job.kind != PlanKind.REBALANCE.value or job.state is not JobState.DONE or packed is None:
         raise invalid_field("job", f"Job {uuid} is no job of the kind rebalance with a result.")
-    result = orjson.loads(zlib.decompress(packed))
-    plan = _new(ctx, PlanKind.REBALANCE, prepared, stays_of_result(result), result["seq"])
-    return plan, moves_of_result(result)
+    result = rest_of_result(packed)
+    return _new(ctx, PlanKind.REBALANCE, prepared, result.stays, result.seq), result.moves
 
 
 def _new(ctx: Context, kind: PlanKind, request: Any, stays: Sequence[Any], seq: int) -> NewPlan:

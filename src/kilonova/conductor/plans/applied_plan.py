@@ -17,7 +17,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
-from kilonova.claims.rest_of_plan import NewRest, Verdict, has_busy_servers
+from kilonova.claims.rest_of_plan import Verdict, has_busy_servers
+from kilonova.claims.stored_plans import NewRest
 from kilonova.conductor.operations.planned_moves import LeftHostError, PlannedMoves
 from kilonova.conductor.plans.move_results import reason_of, result_of
 from kilonova.conductor.plans.rebalance_jobs import NoJobError, RebalanceJobs

@@ -1,16 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs that plan the rest of a rebalancing again: that may take minutes, so the control process does not compute it."""
 
-import zlib
 from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Any
 
-import orjson
-
-from kilonova.claims.rest_of_plan import NewRest
-from kilonova.claims.stored_plans import moves_of_result, stays_of_result
+from kilonova.claims.stored_plans import NewRest, rest_of_result
 from kilonova.db import jobs, plans
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
@@ -81,8 +77,7 @@ class RebalanceJobs:
             return None
         if packed is None:
             raise NoJobError(job.failure or f"Job {uuid} was cancelled.")
-        result = orjson.loads(zlib.decompress(packed))
-        return NewRest(moves_of_result(result, first_wave), stays_of_result(result), result["seq"])
+        return rest_of_result(packed, first_wave)
 
 
 def _rest_of(request: Any, moves: int, gib: float) -> dict[str, Any]:

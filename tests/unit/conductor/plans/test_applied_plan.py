@@ -7,7 +7,8 @@ from contextlib import suppress
 
 import pytest
 
-from kilonova.claims.rest_of_plan import MOST_FAILURES, NewRest, Verdict
+from kilonova.claims.rest_of_plan import MOST_FAILURES, Verdict
+from kilonova.claims.stored_plans import NewRest
 from kilonova.conductor.plans.applied_plan import MOST_REPLANS, AppliedPlan, PlanEnvironment
 from kilonova.conductor.plans.rebalance_jobs import RebalanceJobs
 from kilonova.db import plans

@@ -6,7 +6,8 @@ from itertools import count
 
 import pytest
 
-from kilonova.claims.rest_of_plan import NewRest, Verdict
+from kilonova.claims.rest_of_plan import Verdict
+from kilonova.claims.stored_plans import NewRest
 from kilonova.conductor.plans.plan_runner import PlanRunner
 from kilonova.db import plans
 from kilonova.db.plan_moves import PlanMove
