@@ -4,7 +4,7 @@
 from kilonova import deadline
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, changes_nothing
 from kilonova.api.operator.bodies.plans import AskedDrain
-from kilonova.api.operator.known_names import aggregate_of
+from kilonova.api.operator.known_names import aggregate_of, compute_services
 from kilonova.api.operator.plan_views import plan_view
 from kilonova.api.operator.schemas import plans as schemas
 from kilonova.api.operator.schemas.parameters import NO_QUERY
@@ -13,7 +13,6 @@ from kilonova.api.typed_body import read_typed
 from kilonova.api.validation import invalid_field
 from kilonova.claims.cloud_snapshot import CloudSnapshot, cloud_snapshot
 from kilonova.claims.present_drain import drained
-from kilonova.db import services
 from kilonova.planning.drain import DrainRequest
 from kilonova.planning.near_misses import near_misses
 from kilonova.planning.plan import Plan
@@ -54,14 +53,9 @@ def planned_drain(ctx: Context, body: AskedDrain) -> PlannedDrain:
 
 
 def _hosts(ctx: Context, body: AskedDrain) -> frozenset[str]:
-    """Return the service hosts to drain, as they are stored. Raises: InvalidRequest."""
-    found: set[str] = set()
+    """Return the service hosts to drain. Raises: InvalidRequest."""
     with ctx.read() as connection:
-        for number, name in enumerate(body.hosts):
-            service = services.find_by_host(connection, name)
-            if service is None:
-                raise invalid_field(f"hosts[{number}]", f"Compute host {name} could not be found.")
-            found.add(service.host)
+        found = {service.host for service in compute_services(connection, body.hosts)}
         if body.aggregate is not None:
             found.update(aggregate_of(connection, body.aggregate).hosts)
     if not found:

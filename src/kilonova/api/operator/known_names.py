@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check that a host, server or flavor in a filter exists, and find the aggregate that a body names.
+"""Check that a host, server or flavor in a filter exists, and find the hosts and the aggregate that a body names.
 
 A misspelt name in a filter would otherwise cause an empty list.
 """
+
+from collections.abc import Sequence
 
 from sqlalchemy.engine import Connection
 
@@ -10,6 +12,7 @@ from kilonova.api.validation import invalid_field, invalid_parameter
 from kilonova.db import aggregates, flavors, instances, services
 from kilonova.errors import NotFound
 from kilonova.model.aggregate import Aggregate
+from kilonova.model.host import Service
 
 
 def require_host(connection: Connection, parameter: str, host: str | None) -> None:
@@ -32,6 +35,15 @@ def require_flavor(connection: Connection, parameter: str, reference: str | None
         flavors.get(connection, reference.rstrip("/").rpartition("/")[2])
     except NotFound as error:
         raise invalid_parameter(parameter, reference, error.message) from None
+
+
+def compute_services(connection: Connection, hosts: Sequence[str]) -> list[Service]:
+    """Return the compute services of hosts. Raises: InvalidRequest naming the item of the field ``hosts``."""
+    found = services.computes_of(connection, hosts)
+    for number, host in enumerate(hosts):
+        if host not in found:
+            raise invalid_field(f"hosts[{number}]", f"Compute host {host} could not be found.")
+    return [found[host] for host in hosts]
 
 
 def aggregate_of(connection: Connection, reference: str) -> Aggregate:

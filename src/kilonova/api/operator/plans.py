@@ -11,6 +11,7 @@ from kilonova.api.compute.links import next_link
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, integer_param
 from kilonova.api.operator.bodies.plans import AskedDrain
 from kilonova.api.operator.drain import planned_drain
+from kilonova.api.operator.known_names import compute_services
 from kilonova.api.operator.paging import flag
 from kilonova.api.operator.saved_plan_views import plan_detail, plan_summary
 from kilonova.api.operator.schemas import saved_plans as schemas
@@ -19,7 +20,7 @@ from kilonova.api.policy import ADMIN, rule
 from kilonova.api.typed_body import read_typed
 from kilonova.api.validation import invalid_field, invalid_parameter
 from kilonova.claims.stored_plans import drain_parameters, evacuations_of, moves_of, rest_of_result, stays_of
-from kilonova.db import jobs, mirror_source, placed_servers, plan_moves, plans, services
+from kilonova.db import jobs, mirror_source, placed_servers, plan_moves, plans
 from kilonova.db.plan_moves import NO_MOVES, NewMove
 from kilonova.db.plans import NewPlan
 from kilonova.errors import NotFound
@@ -71,14 +72,11 @@ def _drain(ctx: Context, body: AskedDrain) -> tuple[NewPlan, Sequence[NewMove]]:
 
 def _evacuation(ctx: Context, names: Sequence[str]) -> tuple[NewPlan, Sequence[NewMove]]:
     with ctx.read() as connection:
-        hosts = set()
-        for number, name in enumerate(names):
-            service = services.find_by_host(connection, name)
-            if service is None:
-                raise invalid_field(f"hosts[{number}]", f"Compute host {name} could not be found.")
+        for number, service in enumerate(compute_services(connection, names)):
             if service.is_up:
-                raise invalid_field(f"hosts[{number}]", f"The compute service of host {name} is up; drain the host.")
-            hosts.add(service.host)
+                told = f"The compute service of host {service.host} is up; drain the host."
+                raise invalid_field(f"hosts[{number}]", told)
+        hosts = set(names)
         seq = mirror_source.seq_in(connection)
         moves, stays = evacuations_of(placed_servers.on_hosts(connection, hosts))
     return _new(ctx, PlanKind.EVACUATE, {"hosts": sorted(hosts)}, stays, seq), moves

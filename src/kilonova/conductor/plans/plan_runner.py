@@ -3,7 +3,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 
 from kilonova.conductor.operations.planned_moves import PlannedMoves
@@ -21,11 +21,8 @@ LOG = logging.getLogger(__name__)
 _BUSY_S, _IDLE_S = 0.25, 1.0
 #: Longest pause in seconds after the rest of a plan was planned again, or could not be.
 _LONGEST_PAUSE_S = 30.0
-
-
 #: Number of such pauses in a row after which a plan is given up.
 _MOST_PAUSES = 2 * MOST_REPLANS
-
 _GIVEN_UP = "The plan could not be applied; the log of the control process tells why."
 
 
@@ -94,7 +91,7 @@ class PlanRunner(PeriodicPart):
             with self._database.read() as connection:
                 mine = plans.owned(connection, self._owner)
         self._is_busy = bool(mine)
-        self._pauses = _of(self._pauses, {plan.uuid for plan in mine})
+        self._pauses = {plan.uuid: self._pauses[plan.uuid] for plan in mine if plan.uuid in self._pauses}
         for plan in mine:
             try:
                 self._advance(plan)
@@ -126,7 +123,3 @@ class PlanRunner(PeriodicPart):
     def _check(self) -> None:
         if self._is_stopping or not self._may_act():
             raise StoppingError
-
-
-def _of(pauses: Mapping[str, tuple[int, float]], present: set[str]) -> dict[str, tuple[int, float]]:
-    return {plan: pause for plan, pause in pauses.items() if plan in present}
