@@ -31,10 +31,10 @@ def print_saved_plan(plan: Mapping[str, Any]) -> None:
     if plan["stays"]:
         console.print(stays_table(plan))
         console.print()
-    console.print(Text(state_text(plan)))
+    console.print(Text(summary_text(plan)))
 
 
-def state_text(plan: Mapping[str, Any]) -> str:
+def summary_text(plan: Mapping[str, Any]) -> str:
     """Return the state of a saved plan with the numbers of its moves."""
     counts = ", ".join(f"{number} {state}" for state, number in plan["progress"].items() if number)
     moves = f"moves: {counts or 'none'} ({plan['gib_done']:g} of {plan['gib']:g} GiB)"
@@ -45,9 +45,7 @@ def state_text(plan: Mapping[str, Any]) -> str:
 
 def saved_moves_table(plan: Mapping[str, Any]) -> Table:
     """Return a row for each move of a saved plan, with its state."""
-    table = plain_table()
-    for name in ("Wave", "Server", "From", "To", "Kind", "State"):
-        table.add_column(name, overflow="fold")
+    table = plain_table("Wave", "Server", "From", "To", "Kind", "State")
     for move in plan["moves"]:
         state = f"{move['state']}: {move['reason']}" if move["reason"] else move["state"]
         cells = (str(move["wave"]), server_text(move), move["from"], move["to"] or "", move["kind"], state)
@@ -62,10 +60,7 @@ def totals_text(found: Mapping[str, Any]) -> str:
 
 def moves_table(found: Mapping[str, Any]) -> Table:
     """Return a row for each move."""
-    table = plain_table()
-    for name in ("Wave", "Server", "From", "To", "Kind"):
-        table.add_column(name, overflow="fold")
-    table.add_column("GiB", justify="right")
+    table = plain_table("Wave", "Server", "From", "To", "Kind", "GiB", right=["GiB"])
     for move in found["moves"]:
         kind = "live" if move["live"] else "cold"
         cells = (str(move["wave"]), server_text(move), move["from"], move["to"], kind, f"{move['gib']:g}")
@@ -75,9 +70,7 @@ def moves_table(found: Mapping[str, Any]) -> Table:
 
 def stays_table(found: Mapping[str, Any]) -> Table:
     """Return a row for each server that stays: the reason, the rules that refuse it, and the smallest change."""
-    table = plain_table()
-    table.add_column("Stays", overflow="fold")
-    table.add_column("Host", overflow="fold")
+    table = plain_table("Stays", "Host")
     table.add_column("Reason", overflow="fold", ratio=1)
     for stay in found["stays"]:
         lines = [stay["reason"]]

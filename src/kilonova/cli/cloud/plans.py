@@ -2,7 +2,7 @@
 """Saved plans of a running cloud, for commands: saved, applied, and waited for with a progress bar."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import typer
@@ -13,11 +13,11 @@ from kilonova.cli.cloud.printing import print_json
 from kilonova.cli.cloud.progress import progress_bar
 from kilonova.cli.exit_codes import one_is_an_answer
 from kilonova.errors import Unavailable
+from kilonova.model.saved_plan import ACTIVE, FINAL, PlanKind, PlanState
 
 _ASKED_EVERY_S = 0.5
 #: Time without an answer of the cloud after which a command no longer waits. The plan itself goes on.
 _PATIENCE_S = 120.0
-_ENDED = {"done", "failed", "cancelled"}
 
 
 def save_plan(cloud: WritableApi, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -62,22 +62,27 @@ def wait_for_plan(
             else:
                 heard_at = clock()
                 show(_share(plan), f"{plan['state']}: {plan['message']}" if plan["message"] else plan["state"])
-                if plan["state"] in _ENDED or (plan["state"] == "paused" and not plan["progress"]["running"]):
+                if plan["state"] in FINAL or (plan["state"] == "paused" and not plan["progress"]["running"]):
                     return show_plan(cloud, uuid)
             pause(_ASKED_EVERY_S)
 
 
-def active_drain(cloud: Api, hosts: Sequence[str], *, all_of_them: bool = True) -> dict[str, Any] | None:
-    """Return the plan that is draining these hosts; None if there is none.
+def drain_of(cloud: Api, hosts: Sequence[str]) -> dict[str, Any] | None:
+    """Return the plan that drains exactly these hosts, if it is running or paused."""
+    found = _active_drains(cloud, (PlanState.RUNNING, PlanState.PAUSED))
+    return next((plan for plan in found if set(plan["request"]["hosts"]) == set(hosts)), None)
 
-    ``all_of_them``: the plan drains exactly these hosts and is not being cancelled; otherwise, it drains some of them.
-    """
-    for state in ("running", "paused", "cancelling"):
-        for plan in cloud.get(OPERATOR, "/plans", state=state)["plans"]:
-            drained = set(plan["request"]["hosts"]) if plan["kind"] == "drain" else set()
-            if (drained == set(hosts) and state != "cancelling") if all_of_them else drained & set(hosts):
-                return dict(plan)
-    return None
+
+def drain_of_any(cloud: Api, hosts: Sequence[str]) -> dict[str, Any] | None:
+    """Return a running, paused or cancelling plan that drains at least one of these hosts."""
+    return next((plan for plan in _active_drains(cloud, ACTIVE) if {*plan["request"]["hosts"]} & {*hosts}), None)
+
+
+def _active_drains(cloud: Api, states: Collection[PlanState]) -> Iterator[dict[str, Any]]:
+    for state in states:
+        for plan in cloud.get(OPERATOR, "/plans", state=state.value)["plans"]:
+            if plan["kind"] == PlanKind.DRAIN:
+                yield plan
 
 
 def is_complete(plan: Mapping[str, Any]) -> bool:

@@ -3,7 +3,7 @@
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -26,9 +26,20 @@ def print_json(answer: Any) -> None:
     print()
 
 
-def plain_table() -> Table:
-    """Return a table without a frame."""
-    return Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+def plain_table(*titles: str, right: Collection[str] = ()) -> Table:
+    """Return a table without a frame. ``titles``: of columns with folded texts. ``right``: those of numbers."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for title in titles:
+        table.add_column(title, overflow="fold", justify="right" if title in right else "left")
+    return table
+
+
+_STATES = {"done": "green", "failed": "red", "cancelled": "yellow", "paused": "yellow"}
+
+
+def state_text(state: str) -> Text:
+    """Return the state of a job or a plan in its colour."""
+    return Text(state, style=_STATES.get(state, ""))
 
 
 def host_text(place: Mapping[str, Any]) -> str:

@@ -26,9 +26,7 @@ def show_hosts(answer: Mapping[str, Any], console: Console) -> None:
     if not found:
         console.print("There are no hosts.")
         return
-    table = plain_table()
-    for name in ("Host", "State", "Status", "Agent", "Machine", "Release", "Messages", "Last seen", "Lacks"):
-        table.add_column(name, overflow="fold")
+    table = plain_table("Host", "State", "Status", "Agent", "Machine", "Release", "Messages", "Last seen", "Lacks")
     for each in found:
         table.add_row(
             each["host"],

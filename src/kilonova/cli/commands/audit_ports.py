@@ -77,9 +77,7 @@ def show_ports(strays: Sequence[Mapping[str, Any]], console: Console, now: datet
     if not strays:
         console.print("No stray ports: every port of a server is one of its interfaces.")
         return
-    table = plain_table()
-    for name in ("Port", "Server", "Host", "Age", "By Kilonova", "Reason"):
-        table.add_column(name, overflow="fold")
+    table = plain_table("Port", "Server", "Host", "Age", "By Kilonova", "Reason")
     for each in strays:
         created = "yes" if each["created_by_kilonova"] else "no"
         age = _age(each["created_at"], now or datetime.now(UTC))

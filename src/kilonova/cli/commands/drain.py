@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from kilonova.cli.cloud.options import OPERATOR, AdminCloud, AsJson, DataFolder, connect
+from kilonova.cli.cloud.plan_options import Apply, LockedToo, PerHost, Save, WaitOfApply, require_apply
 from kilonova.cli.cloud.plan_tables import print_plan
 from kilonova.cli.cloud.plans import save_and_apply
 from kilonova.cli.cloud.printing import print_json
@@ -20,17 +21,15 @@ def drain(
     either: Annotated[
         bool, typer.Option("--either", help="Plan live migrations where possible, else cold ones; the default.")
     ] = False,
-    per_host: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Most moves from or to one host at the same time.")
-    ] = None,
+    per_host: PerHost = None,
     per_wave: Annotated[int | None, typer.Option(metavar="N", min=1, help="Most moves at the same time.")] = None,
     gib_per_host: Annotated[
         float | None, typer.Option(metavar="GIB", help="Most GiB copied from or to one host in a wave.")
     ] = None,
-    locked: Annotated[bool, typer.Option("--locked", help="Move locked servers, too.")] = False,
-    save: Annotated[bool, typer.Option("--save", help="Save the moves as a plan, to be applied later.")] = False,
-    apply: Annotated[bool, typer.Option("--apply", help="Save the moves as a plan, and apply it.")] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="With --apply: wait until the plan has ended.")] = False,
+    locked: LockedToo = False,
+    save: Save = False,
+    apply: Apply = False,
+    wait: WaitOfApply = False,
     as_json: AsJson = False,
     data: DataFolder = None,
     os_cloud: AdminCloud = None,
@@ -38,8 +37,7 @@ def drain(
     """Show the moves that empty hosts, and which servers must stay (exit code 1 if any). With --apply, move them."""
     if live + cold + either > 1:
         raise typer.BadParameter("Choose one of --live, --cold and --either.")
-    if wait and not apply:
-        raise typer.BadParameter("The option --wait needs --apply.")
+    require_apply(wait=wait, apply=apply)
     limits: dict[str, Any] = {"per_host": per_host, "per_wave": per_wave, "gib_per_host": gib_per_host}
     body = {
         "how": (How.LIVE if live else How.COLD if cold else How.EITHER).value,

@@ -7,6 +7,7 @@ import typer
 
 from kilonova.cli.cloud.compute_services import service_of
 from kilonova.cli.cloud.options import AdminCloud, AsJson, DataFolder, connect
+from kilonova.cli.cloud.plan_options import LockedToo
 from kilonova.cli.cloud.plans import save_and_apply
 from kilonova.model.move_plan import How
 
@@ -14,7 +15,7 @@ from kilonova.model.move_plan import How
 def evacuate(
     host: Annotated[str, typer.Argument(metavar="HOST", help="A compute host.")],
     how: Annotated[How, typer.Option(help="The kinds of moves from a host that is up.")] = How.LIVE,
-    locked: Annotated[bool, typer.Option("--locked", help="Move locked servers, too.")] = False,
+    locked: LockedToo = False,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until the plan has ended.")] = False,
     as_json: AsJson = False,
     data: DataFolder = None,

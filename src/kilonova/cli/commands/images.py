@@ -44,9 +44,7 @@ def show_images(answer: Mapping[str, Any], console: Console) -> None:
     if not found:
         console.print(f"Host {answer['host']} caches no images.", markup=False)
         return
-    table = plain_table()
-    for name in ("Image", "Format", "Size", "Unused for", "Guests"):
-        table.add_column(name, overflow="fold")
+    table = plain_table("Image", "Format", "Size", "Unused for", "Guests")
     for each in found:
         table.add_row(
             Text(each["image"] or each["name"]),

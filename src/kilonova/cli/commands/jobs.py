@@ -8,11 +8,10 @@ import typer
 from rich.text import Text
 
 from kilonova.cli.cloud.options import OPERATOR, AdminCloud, AsJson, DataFolder, connect
-from kilonova.cli.cloud.printing import output_console, plain_table, print_json
+from kilonova.cli.cloud.printing import output_console, plain_table, print_json, state_text
 
 app = typer.Typer(help="Long computations: list, show, cancel.", no_args_is_help=True)
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="The id of the job.")]
-_STYLES = {"done": "green", "failed": "red", "cancelled": "yellow"}
 
 
 @app.command("list")
@@ -22,12 +21,9 @@ def list_jobs(as_json: AsJson = False, data: DataFolder = None, os_cloud: AdminC
     if as_json:
         print_json(found)
         return
-    table = plain_table()
-    for name in ("Job", "Kind", "State", "Progress", "Created", "What"):
-        table.add_column(name, overflow="fold", justify="right" if name == "Progress" else "left")
+    table = plain_table("Job", "Kind", "State", "Progress", "Created", "What", right=["Progress"])
     for job in found["jobs"]:
-        state = Text(job["state"], style=_STYLES.get(job["state"], ""))
-        what = Text(job["failure"] or job["message"])
+        state, what = state_text(job["state"]), Text(job["failure"] or job["message"])
         table.add_row(job["id"], job["kind"], state, f"{job['progress']:.0%}", job["created_at"], what)
     output_console().print(table)
 

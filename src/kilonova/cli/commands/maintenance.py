@@ -8,8 +8,9 @@ from rich.text import Text
 
 from kilonova.cli.cloud.compute_services import disable, enable
 from kilonova.cli.cloud.options import AdminCloud, AsJson, DataFolder, connect
+from kilonova.cli.cloud.plan_options import LockedToo, PerHost
 from kilonova.cli.cloud.plan_tables import print_saved_plan
-from kilonova.cli.cloud.plans import act_on, active_drain, is_complete, save_plan, wait_for_plan
+from kilonova.cli.cloud.plans import act_on, drain_of, drain_of_any, is_complete, save_plan, wait_for_plan
 from kilonova.cli.cloud.printing import output_console, print_json
 from kilonova.cli.exit_codes import one_is_an_answer
 from kilonova.errors import Conflict
@@ -24,10 +25,8 @@ def begin(
     hosts: Hosts,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why the hosts are disabled.")] = "maintenance",
     how: Annotated[How, typer.Option(help="The kinds of moves.")] = How.EITHER,
-    per_host: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Most moves from or to one host at the same time.")
-    ] = None,
-    locked: Annotated[bool, typer.Option("--locked", help="Move locked servers, too.")] = False,
+    per_host: PerHost = None,
+    locked: LockedToo = False,
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait until the hosts are empty; exit code 1 if a server stays.")
     ] = False,
@@ -39,7 +38,7 @@ def begin(
     cloud = connect(data, os_cloud)
     with one_is_an_answer():
         disable(cloud, hosts, reason)
-        plan = active_drain(cloud, hosts)
+        plan = drain_of(cloud, hosts)
         if plan is None:
             limits = {} if per_host is None else {"per_host": per_host}
             body = {"hosts": hosts, "how": how.value, "locked": locked, "limits": limits}
@@ -77,7 +76,7 @@ def end(
 ) -> None:
     """Enable hosts. Servers do not return by themselves; see `kilonova rebalance`."""
     cloud = connect(data, os_cloud)
-    plan = active_drain(cloud, hosts, all_of_them=False)
+    plan = drain_of_any(cloud, hosts)
     if plan is not None:
         raise Conflict(f"plan {plan['id']} is moving servers away from these hosts: cancel it first")
     enabled = enable(cloud, hosts)

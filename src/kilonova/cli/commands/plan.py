@@ -8,14 +8,13 @@ from rich.text import Text
 
 from kilonova.cli.cloud.options import OPERATOR, AdminCloud, AsJson, DataFolder, connect
 from kilonova.cli.cloud.plans import act_and_wait, act_on, show_plan, tell_plan, wait_for_plan
-from kilonova.cli.cloud.printing import output_console, plain_table, print_json
+from kilonova.cli.cloud.printing import output_console, plain_table, print_json, state_text
 
 app = typer.Typer(help="Saved plans of moves: list, show, apply, pause, resume, cancel, delete.", no_args_is_help=True)
 PlanId = Annotated[str, typer.Argument(metavar="PLAN", help="The id of the plan.")]
 Wait = Annotated[
     bool, typer.Option("--wait", help="Wait until the plan has ended or is paused; exit code 1 if a server stays.")
 ]
-_STYLES = {"done": "green", "failed": "red", "cancelled": "yellow", "paused": "yellow"}
 
 
 @app.command("list")
@@ -25,12 +24,9 @@ def list_plans(as_json: AsJson = False, data: DataFolder = None, os_cloud: Admin
     if as_json:
         print_json(found)
         return
-    table = plain_table()
-    for name in ("Plan", "Kind", "State", "Moves", "Created", "What"):
-        table.add_column(name, overflow="fold", justify="right" if name == "Moves" else "left")
+    table = plain_table("Plan", "Kind", "State", "Moves", "Created", "What", right=["Moves"])
     for plan in found["plans"]:
-        state = Text(plan["state"], style=_STYLES.get(plan["state"], ""))
-        counts = plan["progress"]
+        counts, state = plan["progress"], state_text(plan["state"])
         moves = f"{counts['done']} of {sum(counts.values())}"
         table.add_row(plan["id"], plan["kind"], state, moves, plan["created_at"], Text(plan["message"]))
     output_console().print(table)

@@ -50,9 +50,7 @@ def list_rules(
     if not rules:
         print(f"No rule has {text!r} in its name or in a route that it guards.")
         return
-    table = plain_table()
-    for name in ("Rule", "Who", "Guards"):
-        table.add_column(name, overflow="fold")
+    table = plain_table("Rule", "Who", "Guards")
     for each in rules:
         is_default = each["in_force"] == each["default"]
         who = each["in_force"] + ("" if is_default else f"\n(default: {each['default']})")

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from kilonova.cli.cloud.jobs import finished_job
 from kilonova.cli.cloud.options import AdminCloud, AsJson, DataFolder, connect
+from kilonova.cli.cloud.plan_options import Apply, LockedToo, PerHost, Save, WaitOfApply, require_apply
 from kilonova.cli.cloud.plan_tables import print_plan
 from kilonova.cli.cloud.plans import save_and_apply
 from kilonova.cli.cloud.printing import output_console, print_json
@@ -23,13 +24,11 @@ def rebalance(
     moves: Annotated[int | None, typer.Option(metavar="N", min=1, help="Most moves of the plan.")] = None,
     gib: Annotated[float | None, typer.Option(metavar="GIB", help="Most GiB that the plan copies.")] = None,
     how: Annotated[How, typer.Option(help="The kinds of moves.")] = How.EITHER,
-    per_host: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Most moves from or to one host at the same time.")
-    ] = None,
-    locked: Annotated[bool, typer.Option("--locked", help="Move locked servers, too.")] = False,
-    save: Annotated[bool, typer.Option("--save", help="Save the moves as a plan, to be applied later.")] = False,
-    apply: Annotated[bool, typer.Option("--apply", help="Save the moves as a plan, and apply it.")] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="With --apply: wait until the plan has ended.")] = False,
+    per_host: PerHost = None,
+    locked: LockedToo = False,
+    save: Save = False,
+    apply: Apply = False,
+    wait: WaitOfApply = False,
     as_json: AsJson = False,
     data: DataFolder = None,
     os_cloud: AdminCloud = None,
@@ -38,8 +37,7 @@ def rebalance(
 
     Nothing is moved without --apply.
     """
-    if wait and not apply:
-        raise typer.BadParameter("The option --wait needs --apply.")
+    require_apply(wait=wait, apply=apply)
     given = {"resource": resource, "aggregate": aggregate, "moves": moves, "gib": gib}
     parameters = {
         "objective": objective.value,

@@ -34,9 +34,7 @@ app = typer.Typer(
 @app.command()
 def guests(host: Host, data: DataFolder = None, state_dir: StateDir = None) -> None:
     """List the guests of a host, with their power states on the simulated hypervisor."""
-    table = plain_table()
-    for name in ("Server", "State"):
-        table.add_column(name, overflow="fold")
+    table = plain_table("Server", "State")
     for uuid, place in sorted(_file(host, data, state_dir).places.items()):
         table.add_row(uuid, place.power_state.name.lower())
     output_console().print(table)

@@ -52,9 +52,7 @@ def show_strays(answer: Mapping[str, Any], console: Console) -> None:
     if not strays:
         console.print("No stray guests: every reported guest is where its server is recorded.")
         return
-    table = plain_table()
-    for name in ("Host", "Guest", "State", "Since", "Reason"):
-        table.add_column(name, overflow="fold")
+    table = plain_table("Host", "Guest", "State", "Since", "Reason")
     for each in strays:
         reason = each["reason"] + (f" ({each['recorded_host']})" if each["reason"] == "elsewhere" else "")
         table.add_row(each["host"], each["guest"], each["power_state"] or "no guest", each["since"], reason)

@@ -137,9 +137,7 @@ def show_list(answer: Mapping[str, Any], console: Console) -> None:
     if not flows:
         console.print("There are no unfinished workflows.")
         return
-    table = plain_table()
-    for name in ("Workflow", "Kind", "Server", "Step", "State", "Age"):
-        table.add_column(name, overflow="fold", justify="right" if name == "Age" else "left")
+    table = plain_table("Workflow", "Kind", "Server", "Step", "State", "Age", right=["Age"])
     for flow in flows:
         state = Text(_state(flow), style=_COLORS.get(flow["state"], ""))
         age = duration_text(flow["age_seconds"])

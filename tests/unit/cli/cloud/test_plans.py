@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kilonova.cli.cloud.plans import active_drain, is_complete, wait_for_plan
+from kilonova.cli.cloud.plans import drain_of, drain_of_any, is_complete, wait_for_plan
 from kilonova.errors import Unavailable
 
 
@@ -60,7 +60,7 @@ def test_the_plan_that_drains_hosts_is_found() -> None:
         plan("running", request={"hosts": ["a"]}, kind="evacuate"),
         plan("paused", request={"hosts": ["b", "c"]}),
     )
-    assert active_drain(cloud, ["a", "b"]) is None
-    assert active_drain(cloud, ["c", "b"]) == cloud.plans[2]
-    assert active_drain(cloud, ["a"], all_of_them=False) == cloud.plans[0]
-    assert active_drain(cloud, ["z"], all_of_them=False) is None
+    assert drain_of(cloud, ["a", "b"]) is None
+    assert drain_of(cloud, ["c", "b"]) == cloud.plans[2]
+    assert drain_of_any(cloud, ["a"]) == cloud.plans[0]
+    assert drain_of_any(cloud, ["z"]) is None
