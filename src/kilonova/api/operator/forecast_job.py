@@ -2,13 +2,13 @@
 """Jobs of the kind ``forecast``: a scenario of months or years that begins with the present cloud. Nothing changes."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from kilonova.api.http import Context
+from kilonova.api.operator.bodies.forecast import AskedForecast
 from kilonova.api.operator.described_requests import flavor_of, image_of
 from kilonova.api.operator.job_kind import JobKind
 from kilonova.api.operator.schemas.forecast import FORECAST
@@ -27,35 +27,12 @@ from kilonova.planning.forecast.present import beginning_of
 from kilonova.planning.forecast.run import Policy
 from kilonova.planning.forecast.scenario import Scenario, ScenarioError, scenario_of
 from kilonova.planning.forecast.server_kinds import Catalog, Kinds
-from kilonova.scheduler.engine.rule_change import RuleChange
 
 RULES = (rule("kilonova:forecast", ADMIN, "Forecast a scenario on the present cloud", ("POST", "/operator/v1/jobs")),)
 _MOST_INTERVALS = 1_000
 _PRESENT_LIFETIMES = 3
 _LOADED = 0.05
 _ANY_FLAVOR = Flavor("", "", 1, 1, 0)
-
-
-class AskedPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """A further policy: a change of the present rules."""
-
-    name: str
-    options: Mapping[str, str] = {}
-    enable: tuple[str, ...] = ()
-    disable: tuple[str, ...] = ()
-    weights: Mapping[str, float] = {}
-
-    @property
-    def change(self) -> RuleChange:
-        return RuleChange(self.options, self.enable, self.disable, self.weights)
-
-
-class AskedForecast(msgspec.Struct, frozen=True, kw_only=True):
-    """The parameters. ``name``: that of the present policy."""
-
-    scenario: Mapping[str, Any]
-    name: str = "present"
-    policies: tuple[AskedPolicy, ...] = ()
 
 
 def prepare(ctx: Context, parameters: Any) -> Any:
@@ -134,7 +111,7 @@ def _policies(context: JobContext, asked: AskedForecast, *, in_place: bool) -> l
     found = [Policy(name=asked.name, engine=context.cloud.engine, resize_in_place=in_place)]
     for number, each in enumerate(asked.policies):
         try:
-            engine = context.cloud.rebuild_rules(each.change).engine
+            engine = context.cloud.rebuild_rules(each.rules).engine
         except InvalidRequest as error:
             raise InvalidRequest(f"policies[{number}]: {error.message}") from None
         found.append(Policy(name=each.name, engine=engine, resize_in_place=in_place))

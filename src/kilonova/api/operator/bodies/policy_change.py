@@ -33,20 +33,25 @@ class AskedFlavor(msgspec.Struct, frozen=True, kw_only=True):
     extra_specs: Mapping[str, str | None] = {}
 
 
-class AskedChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of policy, by the names that the client uses. ``aggregates``: by name or id; ``flavors``, too."""
+class AskedRules(msgspec.Struct, frozen=True, kw_only=True):
+    """A change of the scheduler's rules."""
 
     options: Mapping[str, str] = {}
     enable: tuple[str, ...] = ()
     disable: tuple[str, ...] = ()
     weights: Mapping[str, float] = {}
-    aggregates: Mapping[str, AskedAggregate] = {}
-    hosts: Mapping[str, AskedHost] = {}
-    flavors: Mapping[str, AskedFlavor] = {}
 
     @property
     def rules(self) -> RuleChange:
         return RuleChange(self.options, self.enable, self.disable, self.weights)
+
+
+class AskedChange(AskedRules, frozen=True, kw_only=True):
+    """A change of policy, by the names that the client uses. ``aggregates``, ``flavors``: by name or id."""
+
+    aggregates: Mapping[str, AskedAggregate] = {}
+    hosts: Mapping[str, AskedHost] = {}
+    flavors: Mapping[str, AskedFlavor] = {}
 
     def change(self, aggregates: Mapping[str, int], rules: RuleChange | None = None) -> PolicyChange:
         """Return the change. ``aggregates``: reference → id of each aggregate. ``rules``: replaces :attr:`rules`."""
