@@ -103,40 +103,52 @@ class KeptShape:
             return False
         self._number = live.changes.number()
         if touched is not None:
-            if not self._judge_again(period.hosts, spec, touched):
-                return False
             rows = np.union1d(rows, touched)
+            now = self._judge_again(period.hosts, spec, rows)
+            if now is None:
+                return False
             self.stage = stage
-        if not len(rows):
+        elif not len(rows):
             return True
+        else:
+            now = self._judge_changed(live.hosts, spec, rows)
         for ratings in self._own.values():
             if ratings is not None and (ratings.follows or touched is not None):
                 ratings.follow(live.hosts, spec, rows)
-        now = self._fixed[rows]
-        part = live.hosts.part(rows)
-        for judge in reversed(self._judges):
-            passed = judge.passes(live.hosts, part, rows, spec)
-            if 0 in passed.tobytes():  # faster than all() for few rows
-                np.minimum(now, judge.number, out=now, where=~passed)
         self._change(rows, now, is_rated=touched is not None)
         return True
 
-    def _judge_again(self, hosts: HostTable, spec: RequestSpec, rows: IntArray) -> bool:
-        """Let all rules judge some rows that do not depend on rows. Return False if all hosts must be judged."""
+    def _judge_changed(self, live: HostTable, spec: RequestSpec, rows: IntArray) -> Numbers:
+        """Let the rules that depend on rows judge some rows. Return the rule that removes each. Shapes: → (N,)."""
+        now = self._fixed[rows]
+        part = live.part(rows)
+        for judge in reversed(self._judges):
+            passed = judge.passes(live, part, rows, spec)
+            if 0 in passed.tobytes():  # faster than all() for few rows
+                np.minimum(now, judge.number, out=now, where=~passed)
+        return now
+
+    def _judge_again(self, hosts: HostTable, spec: RequestSpec, rows: IntArray) -> Numbers | None:
+        """Let all rules judge some rows. Return the rule that removes each; None if all hosts must be judged.
+
+        Shapes: → (N,).
+        """
         if not self._engine.has_same_conditions(self._aggregates, hosts.aggregates, spec) or not all(
             has_same_factors(self._engine.weighers[place], ratings, hosts) for place, ratings in self._own.items()
         ):
-            return False
+            return None
         self._aggregates = hosts.aggregates
         part = hosts.part(rows)
         fixed = np.full(len(rows), SURVIVED, dtype=np.uint8)
+        renewed = fixed.copy()
         rules: list[tuple[str, str]] = []
         for number, step in enumerate(self._engine.funnel(part, spec, lambda: part.all_hosts)):
             rules.append((step.rule, step.reason))
-            if _again(step.judge) is None:
-                np.minimum(fixed, _numbers(step.mask, number), out=fixed)
+            first = fixed if _again(step.judge) is None else renewed
+            if 0 in step.mask.tobytes():
+                np.minimum(first, number, out=first, where=~step.mask)
         self._fixed[rows] = fixed
-        return rules == self._rules
+        return np.minimum(fixed, renewed, out=renewed) if rules == self._rules else None
 
     def _change(self, rows: IntArray, now: Numbers, *, is_rated: bool) -> None:
         """Set the rule that removes each of ``rows``. Shapes: (N,)."""
