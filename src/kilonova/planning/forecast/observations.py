@@ -3,7 +3,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, fields
 
 import numpy as np
 
@@ -39,10 +39,8 @@ class Counts:
 
     def add(self, other: "Counts") -> None:
         """Add the numbers of another interval."""
-        for name in ("arrived", "accepted", "left", "failures", "evacuated", "left_over", "resized", "resizes_refused"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.refused.update(other.refused)
-        self.refused_flavors.update(other.refused_flavors)
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
     @property
     def moves(self) -> int:

@@ -143,8 +143,7 @@ class _Run:
         self._to_check = frozenset(chosen.tolist())
         self.checked = self.arrived = 0
         self.taken_ns = np.zeros(arriving, dtype=np.int64)
-        every = cloud.hosts
-        self._all_rebuild = all(profile.can(Ability.REBUILD) for profile in every.profiles)
+        self._all_rebuild = all(profile.can(Ability.REBUILD) for profile in cloud.hosts.profiles)
         self._sees_failures = any(rule_name(rule) == "ComputeFilter" for rule in policy.engine.filters)
 
     def handle(self, first: int, last: int) -> None:
