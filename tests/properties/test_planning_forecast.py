@@ -50,7 +50,6 @@ def run(
         asked,
         Beginning(hosts=hosts, kinds=kinds, traces=(made,), groups=groups),
         [Policy(name="one", engine=engine)],
-        generator=lambda purpose: np.random.default_rng([asked.seed, purpose]),
         clock_ns=lambda: 0,
     )
 

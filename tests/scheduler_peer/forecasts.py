@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-import numpy as np
 from nova.scheduler.utils import ResourceRequest
 
 from kilonova.cli.wiring.rules import build_engine
@@ -101,10 +100,9 @@ def forecast_of(cloud: Cloud, count: int, seed: int) -> Forecast:
     catalog = Catalog({each.name: each for each in _FLAVORS}, {each.name: each for each in _IMAGES})
     hosts = always_up(build_host_table(cloud.records, cloud.aggregates, taken_at=NOW), 60)
     return forecast(
-        scenario_of({"length": "1y", "interval": "1y", "arrivals": [plain, grouped]}),
+        scenario_of({"length": "1y", "seed": seed, "interval": "1y", "arrivals": [plain, grouped]}),
         Beginning(hosts=hosts, kinds=Kinds(catalog)),
         [Policy(name="both", engine=build_engine(_CONFIG))],
-        generator=lambda purpose: np.random.default_rng([seed, purpose]),
         clock_ns=lambda: 0,
     )
 

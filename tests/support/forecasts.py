@@ -54,7 +54,6 @@ def forecast_of(
         asked,
         Beginning(hosts=start, kinds=kinds or Kinds(CATALOG), traces=traces, **more),
         policies,
-        generator=lambda purpose: np.random.default_rng([asked.seed, purpose]),
         clock_ns=lambda: 0,
     )
 

@@ -5,8 +5,6 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import numpy as np
-
 from kilonova.api.http import Context
 from kilonova.api.operator.bodies.forecast import AskedForecast
 from kilonova.api.operator.described_requests import flavor_of, image_of
@@ -22,6 +20,7 @@ from kilonova.errors import InvalidRequest
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.request_spec import RequestSpec
+from kilonova.planning.forecast.draws import Purpose, generator
 from kilonova.planning.forecast.forecast import forecast
 from kilonova.planning.forecast.present import beginning_of
 from kilonova.planning.forecast.run import Policy
@@ -30,7 +29,6 @@ from kilonova.planning.forecast.server_kinds import Catalog, Kinds
 
 RULES = (rule("kilonova:forecast", ADMIN, "Forecast a scenario on the present cloud", ("POST", "/operator/v1/jobs")),)
 _MOST_INTERVALS = 1_000
-_PRESENT_LIFETIMES = 3
 _LOADED = 0.05
 _ANY_FLAVOR = Flavor("", "", 1, 1, 0)
 
@@ -85,17 +83,12 @@ def run(context: JobContext, prepared: Any) -> Any:
         default_zone=prepared["default_zone"],
         aliases=context.cloud.aliases,
     )
-
-    def generator(purpose: int) -> np.random.Generator:
-        return np.random.default_rng([scenario.seed, purpose])
-
-    chance = generator(_PRESENT_LIFETIMES)
+    chance = generator(scenario.seed, Purpose.PRESENT_LIFETIMES)
     beginning = beginning_of(taken.cloud, Kinds(catalog), scenario.present, prepared["down_time_s"], chance)
     found = forecast(
         scenario,
         beginning,
         _policies(context, asked, in_place=prepared["resize_in_place"]),
-        generator=generator,
         clock_ns=time.thread_time_ns,
         progress=_after_loading(context),
     )

@@ -88,7 +88,6 @@ def run_described(
             file.scenario,
             beginning,
             tried,
-            generator=lambda purpose: np.random.default_rng([file.scenario.seed, purpose]),
             clock_ns=clock_ns,
             progress=progress,
         )

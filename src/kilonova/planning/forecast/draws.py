@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random draws of a forecast, from given generators: arrival times, lifetimes, and choices by share."""
+"""Random draws of a forecast, which depend on its seed only: arrival times, lifetimes, and choices by share."""
 
 from collections.abc import Mapping
+from enum import IntEnum
 
 import numpy as np
 
@@ -20,6 +21,20 @@ from kilonova.scheduler.host_table import FloatArray, IntArray
 #: Shortest duration that is drawn, so that a server arrives before it is deleted.
 _SHORTEST_S = 0.001
 _LONGEST_S = 1e12
+
+
+class Purpose(IntEnum):
+    """What random numbers are for. Each purpose has a generator of its own, so none changes the numbers of another."""
+
+    WORKLOAD = 0
+    FAILURES = 1
+    RUN = 2
+    PRESENT_LIFETIMES = 3
+
+
+def generator(seed: int, purpose: Purpose) -> np.random.Generator:
+    """Return the random generator of a seed for one purpose."""
+    return np.random.Generator(np.random.PCG64([seed, purpose]))
 
 
 def durations(distribution: Distribution, count: int, rng: np.random.Generator) -> FloatArray:

@@ -5,9 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
-import numpy as np
-
 from kilonova.model.server_group import GroupView
+from kilonova.planning.forecast.draws import Purpose, generator
 from kilonova.planning.forecast.host_events import all_hosts, with_failures
 from kilonova.planning.forecast.report import report_of
 from kilonova.planning.forecast.run import Outcome, Policy, Surroundings, run
@@ -17,8 +16,6 @@ from kilonova.planning.forecast.virtual_cloud import Held
 from kilonova.planning.forecast.workload import Servers, Workload, workload
 from kilonova.records import dataclass
 from kilonova.scheduler.host_table import HostTable
-
-_EVENTS, _FAILURES, _RUNS = range(3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,13 +53,11 @@ def forecast(
     beginning: Beginning,
     policies: Sequence[Policy],
     *,
-    generator: Callable[[int], np.random.Generator],
     clock_ns: Callable[[], int],
     progress: Callable[[float, str], None] = lambda _done, _text: None,
 ) -> Forecast:
     """Run a scenario under each policy.
 
-    ``generator``: returns a random generator of the scenario's seed, a different one for each purpose, by number.
     ``clock_ns``: measures the time that decisions take. ``progress``: is told the share done; may raise, to stop.
     Raises: ScenarioError, InvalidRequest, DecisionsDiffer, RuleFailed.
     """
@@ -70,13 +65,13 @@ def forecast(
     hosts = beginning.hosts
     every, events = all_hosts(scenario, hosts)
     if scenario.failures is not None:
-        chance = generator(_FAILURES)
+        chance = generator(scenario.seed, Purpose.FAILURES)
         events = with_failures(events, scenario.failures, len(hosts), scenario.length_s, chance)
     load = workload(
         scenario,
         beginning.kinds,
         events,
-        generator(_EVENTS),
+        generator(scenario.seed, Purpose.WORKLOAD),
         beginning.traces,
         beginning.present,
         beginning.groups,
@@ -93,5 +88,6 @@ def forecast(
             clock_ns=clock_ns,
             progress=tell,
         )
-        outcomes.append(run(hosts, every, load, policy, around, generator(_RUNS), beginning.held))
+        chance = generator(scenario.seed, Purpose.RUN)
+        outcomes.append(run(hosts, every, load, policy, around, chance, beginning.held))
     return Forecast(scenario, load, tuple(outcomes))

@@ -36,7 +36,6 @@ def forecast_of(cloud: Cloud, lifetimes: Fixed | None = None) -> Forecast:
         asked,
         beginning_of(cloud, Kinds(CATALOG), lifetimes, 60, np.random.default_rng(1)),
         [Policy(name="present", engine=ENGINE)],
-        generator=lambda purpose: np.random.default_rng([1, purpose]),
         clock_ns=lambda: 0,
     )
 
